@@ -28,12 +28,12 @@ MOST_HIDDEN_CELLS = 2_000
 _MOST_DIGITS = 12  # the longest text that is read as a count; `MOST_COUNT` has 10 digits
 MOST_COUNT = 10**9
 """The largest count. Larger ones are not exact within the tolerances of the solver."""
-_TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
+_INTEGRALITY_TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
 _TIME_LIMIT = 1  # a status of SciPy
-_INFEASIBLE = 2  # a status of SciPy
+_INFEASIBLE_STATUS = 2  # a status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; a cost, the result is the same
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
-_SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
+_SOLVER_SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
 # the time limit for finding whole solutions; after it, only linear programs are solved
 _FIRST_SECONDS = 30.0
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
@@ -338,7 +338,7 @@ class _Conditions:
         if result.x is not None:
             return [np.rint(result.x)]
         is_late = result.status == _TIME_LIMIT
-        if is_late and self._solve(no_costs, is_whole=False).status != _INFEASIBLE:
+        if is_late and self._solve(no_costs, is_whole=False).status != _INFEASIBLE_STATUS:
             return []
         raise InputError(
             "No whole numbers agree with all of these tables. Check the counts, --base, "
@@ -416,7 +416,7 @@ class _Conditions:
             return limit, False
         if relaxed.x is None:
             return None, bool(self._solutions)  # some numbers agree, so there is no limit
-        bound = math.ceil(relaxed.fun - _TOLERANCE)
+        bound = math.ceil(relaxed.fun - _INTEGRALITY_TOLERANCE)
         is_whole = float(np.abs(relaxed.x - np.rint(relaxed.x)).max()) < _WHOLE_TOLERANCE
         if bound == least_cost or is_whole:
             return bound, True
@@ -428,10 +428,10 @@ class _Conditions:
         if result.status == 0:
             return round(result.fun), True
         if result.mip_dual_bound is not None:
-            bound = max(bound, math.ceil(result.mip_dual_bound - _TOLERANCE))
+            bound = max(bound, math.ceil(result.mip_dual_bound - _INTEGRALITY_TOLERANCE))
         return bound, False
 
-    def _solve(self, costs: FloatArray, *, is_whole: bool, seconds: float = _SECONDS) -> Any:
+    def _solve(self, costs: FloatArray, *, is_whole: bool, seconds: float = _SOLVER_SECONDS) -> Any:
         """Minimise a linear cost by SciPy's solver, and return the solver's result."""
         from scipy.optimize import LinearConstraint, milp
 

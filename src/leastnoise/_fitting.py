@@ -51,14 +51,16 @@ _SCALE_BITS = 24
 _FINE_BITS = 44  # leading bits of an exact scale, without the bits of grid and row weights
 _EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
-_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
+_RHO_ROOT_GRID = (
+    2**40
+)  # a pure share of rho is a root, rounded down to a multiple of 1 / _RHO_ROOT_GRID
 _CHOICE_BITS = 60  # bisections for the distance of a private choice
 DETECTION_PROBABILITY = 0.95  # that a search finds a key of `detectable_units` units
 # Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
 # less of delta, and more of it is left for keys that only one person holds, whose threshold then is
 # lower.
-_MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
-_FARTHEST = 2**40  # threshold
+_KEY_NOISE_FACTORS = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
+_MOST_THRESHOLD = 2**40  # threshold
 # For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded
 # Gaussian costs less than the discrete one.
 NOISES: dict[type[Budget], tuple[Noise, ...]] = {
@@ -102,7 +104,9 @@ def pure_share(budget: Budget, share: Fraction) -> Fraction:
     if isinstance(budget, GDP):
         return pure_epsilon(budget.mu_squared * share)
     if isinstance(budget, ZCDP):
-        return Fraction(math.isqrt(math.floor(2 * budget.rho * share * _GRAIN**2)), _GRAIN)
+        return Fraction(
+            math.isqrt(math.floor(2 * budget.rho * share * _RHO_ROOT_GRID**2)), _RHO_ROOT_GRID
+        )
     return Fraction(budget.epsilon * share)
 
 
@@ -361,7 +365,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
     )
     square = gaussian_mu_squared(budget.epsilon, budget.delta)
     candidates = [laplace]
-    for more in _MORE:
+    for more in _KEY_NOISE_FACTORS:
         scale = root_up(privacy.distance / square * more**2)
         candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
     rules = [
@@ -410,10 +414,10 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         far = -NormalDist().inv_cdf(chance)
     low = 1
     high = max(2, math.ceil(1 + far * float(rule.scale)))
-    while high <= _FARTHEST and not keys_are_private(replace(rule, threshold=high), privacy):
+    while high <= _MOST_THRESHOLD and not keys_are_private(replace(rule, threshold=high), privacy):
         low = high
         high = 2 * high
-    if high > _FARTHEST:
+    if high > _MOST_THRESHOLD:
         return None
     while high - low > 1:
         middle = (low + high) // 2

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, final
 from leastnoise._environment import PROGRESS, is_on
 from leastnoise._trusted.check.progress import ProgressLine, RowProgress, row_progress
 
-_PATIENCE = 1.0  # seconds until the line appears
+_SECONDS_BEFORE_LINE = 1.0  # seconds until the line appears
 _LEAST_SHARE = 0.02  # the share of the work after which the time left is estimated
 _MOST_SECONDS = 120  # a longer time left is shown in minutes
 # Seconds between two lines.
@@ -117,7 +117,7 @@ class Progress(ProgressLine):
 
     def _show(self) -> None:
         """Update the line until the work is done; runs in a thread."""
-        if not self._is_visible or self._is_done.wait(_PATIENCE):
+        if not self._is_visible or self._is_done.wait(_SECONDS_BEFORE_LINE):
             return
         every, show = self._display or _error_stream()
         while True:

@@ -39,7 +39,11 @@ def is_small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Return whether the cases count as small; else all limits of small plans are 0."""
     if request.param == "by one matrix if needed":
         return True
-    for limit in ("_structure._FEW", "_structure.MOST_DENSE", "_product._MANY"):
+    for limit in (
+        "_structure._MOST_QUICK_CELLS",
+        "_structure.MOST_DENSE",
+        "_product._LEAST_BATCHED_PRODUCTS",
+    ):
         monkeypatch.setattr(f"leastnoise._error.{limit}", 0)
     return False
 
@@ -139,7 +143,7 @@ def test_which_structure_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not are_small:
-        for limit in ("_FEW", "MOST_DENSE"):
+        for limit in ("_MOST_QUICK_CELLS", "MOST_DENSE"):
             monkeypatch.setattr(f"leastnoise._error._structure.{limit}", 0)
     structure_of_phrase = {
         "two tables": structure_of_two,

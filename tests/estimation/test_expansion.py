@@ -94,7 +94,7 @@ def test_posterior_matches_normal_distributions(
 ) -> None:
     """All edges and queries are computed together, or three at a time."""
     monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
-    monkeypatch.setattr("leastnoise._estimation._expansion._ROWS", most)
+    monkeypatch.setattr("leastnoise._estimation._expansion._QUERIES_PER_BATCH", most)
     observation = adaptive_outcome(mechanism, np.arange(SIZE) * 3).observation
     plan = observation.measurements
     halving, first_step = shrunk_levels(observation)

@@ -58,7 +58,7 @@ CUBES = {
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
 def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
     together = estimate(blocks)
-    monkeypatch.setattr(_product, "_FEW", 10**9)
+    monkeypatch.setattr(_product, "_MOST_SEPARATE_BLOCKS", 10**9)
     alone = estimate(blocks)
     marginal_tables = {
         names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]

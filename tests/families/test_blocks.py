@@ -103,8 +103,8 @@ def test_ranges_fit_as_well_as_by_full_descent() -> None:
 def test_block_sums_are_measured_separately_where_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
-    monkeypatch.setattr("leastnoise._families._blocks._STEPS", 20)
+    monkeypatch.setattr("leastnoise._families._blocks._MOST_UNMEASURED_BLOCKS", 4)
+    monkeypatch.setattr("leastnoise._families._blocks._MOST_DESCENT_STEPS", 20)
     fitted, factor = (
         fit_blocks(prefix_gram(5000)),
         p_identity_blocks(prefix_gram(5000), 1).factor("a"),

@@ -159,7 +159,7 @@ def test_operator_without_entry_range_is_not_binary() -> None:
 def test_multiples_of_a_shared_total_are_answered(
     monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
-    for limit in ("MOST_DENSE", "_FEW"):
+    for limit in ("MOST_DENSE", "_MOST_QUICK_CELLS"):
         monkeypatch.setattr(_structure, limit, 100)
     domain = Domain(a=Integers(0, 10), b=Integers(0, 10), c=["x", "y"])
     factors_of_tables = [

@@ -32,7 +32,7 @@ def cell(monkeypatch):
     shown.display = display
     monkeypatch.setitem(sys.modules, "IPython", python)
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
-    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE_LINE", 0.0)
     return lines
 
 
@@ -119,7 +119,7 @@ def test_programs_and_terminals_show_no_progress(cell, monkeypatch, capsys, shel
 
 def test_long_steps_show_time_left(monkeypatch):
     lines = []
-    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "_SECONDS_BEFORE_LINE", 0.0)
     monkeypatch.setattr(_progress.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
     with _progress.Progress("planning", _progress.Display(60.0, lines.append), about=16.0):
         pass

@@ -22,7 +22,7 @@ from leastnoise._session import SpecFile, estimate_planning_seconds, plan_spec, 
 from leastnoise._spec import Spec
 from leastnoise._trusted.check import InputError
 
-_WIDE = 160  # columns where there is no terminal
+_WIDTH_WITHOUT_TERMINAL = 160  # columns where there is no terminal
 FILE = click.Path(path_type=Path)
 spec_argument = click.argument("path", metavar="SPEC", type=FILE)
 json_option = click.option(
@@ -174,7 +174,7 @@ def _print(renderable: RenderableType) -> None:
     """
     console = Console(highlight=False, soft_wrap=False)
     if not (console.is_terminal or os.environ.get("COLUMNS")):
-        console = Console(highlight=False, width=_WIDE)
+        console = Console(highlight=False, width=_WIDTH_WITHOUT_TERMINAL)
     with console.capture() as captured:
         console.print(renderable)
     text = captured.get()

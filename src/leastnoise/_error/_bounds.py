@@ -58,9 +58,9 @@ _GAP_OF_CELL_WEIGHTS = 1e-4  # relative to the squared error; the bound may be l
 _MOST_JOINT = 1536  # maximum number of directions of a joint spectrum: rows of a dense matrix
 _MOST_DIRECTIONS = 2**62  # maximum number of directions, whose number must fit int64
 _MOST_CORNER_VALUES = 11  # maximum number of values at their bounds; they have 2^11 corners
-_SWEEPS = 2  # sweeps over the measures when their shares are chosen
+_MEASURE_SWEEPS = 2  # sweeps over the measures when their shares are chosen
 # tried shares of a measure's values at its larger end
-_SHARES = [share / 50 for share in range(25, 51)]
+_CANDIDATE_SHARES = [share / 50 for share in range(25, 51)]
 _MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
 """The largest change of the residual space of some attributes by the rows of a unit, divided by the
@@ -832,9 +832,9 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     upper, lower = np.array([*norm_pairs.values()]).T
     weights = np.array([norms[name] for name in norm_pairs])
     shares, best = np.full(len(norm_pairs), 0.5), 0.0
-    for at in [*range(len(norm_pairs))] * _SWEEPS:
-        tried = np.tile(shares, (len(_SHARES), 1))
-        tried[:, at] = _SHARES
+    for at in [*range(len(norm_pairs))] * _MEASURE_SWEEPS:
+        tried = np.tile(shares, (len(_CANDIDATE_SHARES), 1))
+        tried[:, at] = _CANDIDATE_SHARES
         mean = tried * upper + (1 - tried) * lower
         square = tried * upper**2 + (1 - tried) * lower**2
         moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[

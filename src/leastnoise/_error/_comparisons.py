@@ -29,7 +29,7 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, Quotient, matrix, queries
 
 # variances below this relative size may be floating-point errors of a difference
-_ROUNDING = 2.0**-40
+_VARIANCE_ROUNDING = 2.0**-40
 _MOST_ENTRIES = 2**24  # maximum number of entries of the matrix of differences along an attribute
 
 
@@ -230,7 +230,7 @@ def estimate_quotient(
         bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
     )
     rest_variance = np.maximum(top_variance - slope * shared, 0.0)
-    rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
+    rest_variance = np.where(rest_variance > _VARIANCE_ROUNDING * top_variance, rest_variance, 0.0)
     # For integer noise, intervals are extended by half a step. Public numbers have no noise.
     is_mean = quantity.numerator.measure is not None
     numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)

@@ -79,7 +79,7 @@ MOST_JOINT = 2**24  # maximum number of joint cells; 128 MiB of floats
 TOLERANCE = 1e-9  # relative residual of a solution
 _MOST_STEPS = 3000  # maximum number of steps of conjugate gradients
 # give up if the residual is not halved within this number of steps
-_PATIENCE = 300
+_MOST_STALLED_STEPS = 300
 _MOST_TURNED = 1024  # maximum number of cells of an axis that the preconditioner transforms
 _AT_ONCE = 2**24  # maximum number of array entries in memory
 _MOST_EXACT = 2048  # maximum number of queries whose variances are solved for one by one
@@ -87,7 +87,7 @@ _MOST_EXACT_NUMBERS = 2**28  # maximum number of queries times joint cells of th
 _MOST_SIMULATED = 2**26  # maximum number of queries whose variances are simulated
 # maximum number of array entries in a batch of columns, to fit into the cache
 _MOST_COLUMNS = 2**20
-_DRAWS = (16, 256)  # the fewest and the most simulated errors for a variance
+_DRAW_LIMITS = (16, 256)  # the fewest and the most simulated errors for a variance
 _DRAWN_NUMBERS = 2**27  # maximum number of joint cells times draws; 1 GiB of floats
 _UNDERSTATEMENT_RISK = 1e-3  # probability that a simulated variance is stated too small
 _ERROR_TOLERANCE = 1e-6  # tolerance of a solution; the relative error of its variance is the square
@@ -410,7 +410,7 @@ def conjugate_gradients(
     since = 0
     for _ in range(_MOST_STEPS):
         open_ = squared > tolerance
-        if not open_.any() or since > _PATIENCE:
+        if not open_.any() or since > _MOST_STALLED_STEPS:
             break
         product = gram(direction)
         curvature = (direction * product).sum(axis=0)
@@ -774,7 +774,7 @@ class IterativeStructure(JointStructure):
         """
         generator = np.random.default_rng(_SEED)
         joint = self.joint
-        draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
+        draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAW_LIMITS[0]), _DRAW_LIMITS[1]))
         step = max(
             1,
             min(

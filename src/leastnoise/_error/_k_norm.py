@@ -202,7 +202,9 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-_NODES = 256  # nodes of the quadrature; more nodes change the variances by less than 1e-9
+_QUADRATURE_NODES = (
+    256  # nodes of the quadrature; more nodes change the variances by less than 1e-9
+)
 
 
 class LargeScaleVariances:
@@ -217,7 +219,7 @@ class LargeScaleVariances:
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = np.polynomial.legendre.leggauss(_QUADRATURE_NODES)
         self._totals = nodes  # r
         self._log_weights = np.log(weights)
         self._log_tables = {size: _log_volume(size, nodes) for size in set(sizes)}
@@ -285,7 +287,7 @@ def _log_sum(degree: int, power_shift: int, totals: FloatArray) -> FloatArray:
 
 
 # maximum number of values of P and Q for quantiles; fewer for long tables
-_FINE = 512
+_MOST_QUANTILE_NODES = 512
 _FINE_CELLS = 2**18  # maximum number of grid points times cells of a table
 _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser grid
 
@@ -302,7 +304,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
         scale: the noise scale, in rows.
         level: the probability with which the noise is covered.
     """
-    most = min(_FINE, _FINE_CELLS // max(sizes))
+    most = min(_MOST_QUANTILE_NODES, _FINE_CELLS // max(sizes))
     reach = _grid_reach(sizes)
     is_exact = reach * float(scale) <= most
     if is_exact:

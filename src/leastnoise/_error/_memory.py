@@ -12,7 +12,7 @@ from pathlib import Path
 from leastnoise._trusted.check import InputError
 
 VARIABLE = "LEASTNOISE_MEMORY"
-_NEGLIGIBLE = 2**26  # needs below this number of bytes are never checked
+_NEGLIGIBLE_BYTES = 2**26  # needs below this number of bytes are never checked
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -38,7 +38,7 @@ def available_memory() -> int | None:
 
 def require_memory(needed_bytes: int, subject: str, advice: str) -> None:
     """Raise InputError with advice if a computation needs too much memory."""
-    if needed_bytes <= _NEGLIGIBLE:
+    if needed_bytes <= _NEGLIGIBLE_BYTES:
         return
     have = available_memory()
     if have is not None and needed_bytes > have:

@@ -73,12 +73,14 @@ Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
-_FEW = 4  # components that occur in more than this number of blocks are summed in one pass
+_MOST_SEPARATE_BLOCKS = (
+    4  # components that occur in more than this number of blocks are summed in one pass
+)
 _MOST_TOGETHER = 2**20  # maximum number of array entries of blocks in one batch
 _MOST_SORTED = 2**20  # maximum number of queries along all attributes whose rows are sorted
 # a query's component along the total is treated as 0 below this fraction of its norm
 _ZERO_PART = 1e-7
-_MANY = 16  # from this number of products on, computing with arrays is faster
+_LEAST_BATCHED_PRODUCTS = 16  # from this number of products on, computing with arrays is faster
 
 
 class ProductCells(Cells):
@@ -95,7 +97,7 @@ class ProductCells(Cells):
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         # with levels, all components are computed in one sum
-        self._few = _FEW if structure.leveled_attribute is None else 0
+        self._few = _MOST_SEPARATE_BLOCKS if structure.leveled_attribute is None else 0
         self._along = [
             measured_along(table.block, structure.leveled_attribute) for table in measured
         ]
@@ -639,7 +641,7 @@ class ProductStructure(Structure):
 
         Many products are computed in one batch.
         """
-        if self.wide_blocks or self.levels is not None or len(products) < _MANY:
+        if self.wide_blocks or self.levels is not None or len(products) < _LEAST_BATCHED_PRODUCTS:
             return [None] * len(products)
         query_index = index_queries(products)
         with_equal_rows = []

@@ -82,14 +82,14 @@ from leastnoise._workload import Product, Statistic, Workload
 
 MOST_LONG = 2048
 """The most cells of an attribute whose eigenvectors are affordable."""
-_FEW = 512  # largest number of cells whose inverse takes a negligible time
+_MOST_QUICK_CELLS = 512  # largest number of cells whose inverse takes a negligible time
 # maximum number of entries of a matrix whose weights are found in a second
 _MOST_PRECISIONS = 2**22
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
 # the variance of exact counts divided by the least other variance; a much smaller ratio would
 # reduce the accuracy of the other answers
-_EXACT = 2.0**-22
+_EXACT_VARIANCE_RATIO = 2.0**-22
 ROUNDING = 2.0**-46
 """When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
 difference is never too small."""
@@ -104,7 +104,7 @@ def exact_variance(plan: Measurements) -> float:
     for table in equations(plan, None):
         entry = math.prod(largest_entry(factor.operator) for factor in table.block.factors)
         variances.append(table.variance / entry**2)
-    return _EXACT * min(variances)
+    return _EXACT_VARIANCE_RATIO * min(variances)
 
 
 def measure_covariance(
@@ -177,7 +177,7 @@ def quantity_structure(
         len(blocks) == 2
         and is_product
         and max(sizes.values(), default=1) <= MOST_LONG
-        and _FEW < math.prod(sizes.values()) <= MOST_JOINT
+        and _MOST_QUICK_CELLS < math.prod(sizes.values()) <= MOST_JOINT
     ):
         return pair_structure(sizes, tables)
     joint = JointBlocks.of(domain, tables)

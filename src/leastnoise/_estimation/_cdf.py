@@ -56,7 +56,7 @@ Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
 _LARGE_TABLE_DRAWS = 199  # draws for large tables; 200 * level is whole at these levels too
 _MOST_SIMULATED = 2**26  # answers times draws, above which fewer draws are taken
-_PILOT = 200  # draws that estimate the size of each error
+_PILOT_DRAWS = 200  # draws that estimate the size of each error
 _MOST_QUICK = 2**22  # answers times draws of a band within a release
 _MOST_NOISE = 2**31  # noise numbers that are simulated for one band
 _MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each draw
@@ -602,7 +602,7 @@ def _band_widths(
     """
     # The widths and the factor come from separate draws, so that the draws for the factor stay
     # exchangeable with the release.
-    pilot = min(_PILOT, draws)
+    pilot = min(_PILOT_DRAWS, draws)
     noise = (
         _join_complements(query.reshape_answers(noise_of_draw))
         for noise_of_draw in simulated_noise(estimate, query.product, pilot + draws, seed)
@@ -652,7 +652,7 @@ def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) 
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))
     draws = max(_LARGE_TABLE_DRAWS, _least_draws(level))
     if (
-        rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
+        rows * (draws + min(_PILOT_DRAWS, draws)) <= _MOST_QUICK
         and not estimate.covariance_of(measure).solver_cells
     ):
         return draws

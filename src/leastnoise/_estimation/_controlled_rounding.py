@@ -18,10 +18,10 @@ MOST_CONTROLLED_CELLS = 20_000
 """The most cells of the finest table. With this number of cells, two crossing tables take 2
 seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
 # a sum of floats with at most this distance from a whole number is taken as that number
-_TOLERANCE = 1e-7
+_INTEGRALITY_TOLERANCE = 1e-7
 # cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
 _MISS_COST = 1e4
-_SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
+_SOLVER_SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
@@ -41,9 +41,9 @@ def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Prod
         conditions. The method solves an integer program that rounds as many cells as possible to
         the nearest whole number.
     """
-    floors = np.floor(cells + _TOLERANCE)
+    floors = np.floor(cells + _INTEGRALITY_TOLERANCE)
     up = (cells - floors).clip(0.0).reshape(-1)
-    is_free = up > _TOLERANCE
+    is_free = up > _INTEGRALITY_TOLERANCE
     if not is_free.any():
         return floors.astype(np.int64)
     raised = _choose_raised(up, is_free, _list_sums(finest, products))
@@ -71,8 +71,8 @@ def _choose_raised(
     for positions in sum_positions:
         sums = np.bincount(positions, weights=fractions)
         blocks.append(coo_array((np.ones(size), (positions, np.arange(size)))))
-        lows.append(np.floor(sums + _TOLERANCE))
-        highs.append(np.ceil(sums - _TOLERANCE))
+        lows.append(np.floor(sums + _INTEGRALITY_TOLERANCE))
+        highs.append(np.ceil(sums - _INTEGRALITY_TOLERANCE))
     if not blocks:
         return np.rint(fractions)
     matrix = vstack(blocks, format="csr")
@@ -88,7 +88,7 @@ def _choose_raised(
             0.0, np.concatenate([is_fractional.astype(np.float64), np.full(2 * misses, np.inf)])
         ),
         constraints=LinearConstraint(with_misses, np.concatenate(lows), np.concatenate(highs)),
-        options={"time_limit": _SECONDS},
+        options={"time_limit": _SOLVER_SECONDS},
     )
     if solution.x is None:
         return np.rint(fractions)

@@ -41,7 +41,7 @@ from leastnoise._trusted.measurements import Block, Observation
 from leastnoise._workload import Product
 
 _MOST_EDGES = 2**12 + 1  # largest number of edges whose covariance matrix is computed in one batch
-_ROWS = 2**9  # queries in a batch
+_QUERIES_PER_BATCH = 2**9  # queries in a batch
 
 
 def chunks(length: int, largest_size: int) -> Iterator[slice]:
@@ -112,7 +112,9 @@ class RowErrors:
         sums = self.up_to(np.arange(self.size + 1))
         cells = sums[1:] - sums[:-1]
         matrix = dense(operator).astype(np.float64)
-        batches = [self.variances(matrix[part] @ cells) for part in chunks(len(matrix), _ROWS)]
+        batches = [
+            self.variances(matrix[part] @ cells) for part in chunks(len(matrix), _QUERIES_PER_BATCH)
+        ]
         return np.concatenate(batches, axis=-1)
 
     def _of_intervals(self, first_cells: IntArray, stop_cells: IntArray) -> FloatArray:
@@ -124,7 +126,7 @@ class RowErrors:
             )
         batches = [
             self.variances(self.up_to(stop_cells[part]) - self.up_to(first_cells[part]))
-            for part in chunks(len(first_cells), _ROWS)
+            for part in chunks(len(first_cells), _QUERIES_PER_BATCH)
         ]
         return np.concatenate(batches, axis=-1)
 

@@ -57,7 +57,7 @@ class OneSidedBounds:
 
 # largest floating-point error of a whole number: absolute in rows, and relative to the largest
 # value
-_ROUNDING = 2.0**-20
+_WHOLE_NUMBER_TOLERANCE = 2.0**-20
 _RELATIVE_ROUNDING = 2.0**-44  # relative error of a sum of floats
 
 
@@ -81,7 +81,7 @@ class Answer:
     def __post_init__(self) -> None:
         rounded = np.rint(self.values)
         is_near_integer = np.abs(self.values - rounded) <= max(
-            _ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0)
+            _WHOLE_NUMBER_TOLERANCE, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0)
         )
         object.__setattr__(self, "values", np.where(is_near_integer, rounded + 0.0, self.values))
 
@@ -132,7 +132,7 @@ class Estimator(Protocol):
 
 Names = tuple[str, ...]
 # an answer is public if its variance is at most this multiple of the tiny variance of public counts
-_NONE = 2.0**10
+_PUBLIC_VARIANCE_RATIO = 2.0**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,9 @@ class Estimate:
         """Return standard errors from variances; 0 if the answers are public."""
         if measure is None and self.public:
             variances = np.where(
-                variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances
+                variances < _PUBLIC_VARIANCE_RATIO * exact_variance(self.observation.measurements),
+                0.0,
+                variances,
             )
         return np.sqrt(np.maximum(variances, 0.0))
 

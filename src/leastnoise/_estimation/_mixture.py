@@ -27,8 +27,8 @@ from leastnoise._estimation._non_negative import project_to_simplex
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 KINDS = 100  # components of the mixture
-_STEP = 0.05  # first step size of Adam
-_SPREAD = 0.2  # standard deviation of the components' first logits
+_FIRST_STEP_SIZE = 0.05  # first step size of Adam
+_FIRST_LOGIT_STD = 0.2  # standard deviation of the components' first logits
 _SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
 _LAST_ROUNDS = 250  # steps in which the step size falls to zero
@@ -37,16 +37,18 @@ _STEPS_BETWEEN_CHECKS = 10  # steps between two checks of the residual
 ROUNDS = 300
 MORE_ROUNDS = 1500
 # factors of the penalty; it is lowered if residuals fall by less than this share in ten rounds
-_RAISED = 1.25
-_LOWERED = 0.85
-_STALLED = 0.01
+_PENALTY_INCREASE = 1.25
+_PENALTY_DECREASE = 0.85
+_LEAST_RESIDUAL_DECREASE = 0.01
 # relative to the first penalty
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
-_CLEAR = 0.7  # fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
+_THRESHOLD_FRACTION = (
+    0.7  # fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
+)
 # the least count of a cell is this fraction of the noise, divided evenly among all cells
-_FLOOR = 0.05
-_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
+_LEAST_COUNT_RATIO = 0.05
+_SMOOTHING_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
 # the mean squared residual, in units of the noise, that a fit should leave; below 1 because a fit
 # follows some of the noise
 RESIDUAL = 0.9
@@ -101,11 +103,11 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
     """
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
-    if size < _SHIFTS:
+    if size < _SMOOTHING_SHIFTS:
         smooth = np.asarray(counts, dtype=np.float64)
     else:
-        smooth = _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
-    cells = np.maximum(project_to_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
+        smooth = _thresholded(counts, std * _THRESHOLD_FRACTION * math.sqrt(2 * math.log(size)))
+    cells = np.maximum(project_to_simplex(smooth, max(total, 1.0)), _LEAST_COUNT_RATIO * std / size)
     return np.asarray(cells / cells.sum())
 
 
@@ -114,7 +116,7 @@ def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
     size = len(counts)
     padded_size = 1 << (size - 1).bit_length()
     smooth = np.zeros(size)
-    shifts = range(0, padded_size, padded_size // _SHIFTS)
+    shifts = range(0, padded_size, padded_size // _SMOOTHING_SHIFTS)
     for shift in shifts:
         cells = (np.arange(size) + shift) % padded_size
         sums = np.zeros(padded_size)
@@ -144,7 +146,7 @@ def fit_mixture(
     noise = np.random.default_rng(_SEED).standard_normal(
         (sum(map(len, initial_shares)), components)
     )
-    logits = np.log(np.concatenate(initial_shares))[:, None] + _SPREAD * noise
+    logits = np.log(np.concatenate(initial_shares))[:, None] + _FIRST_LOGIT_STD * noise
     return _Fit(total, initial_shares, tables, (logits, np.zeros(components))).run(max_rounds)
 
 
@@ -165,7 +167,7 @@ def refit_mixture(
     )
     fit = _Fit(total, initial_shares, tables, (logits, weights))
     for round_number in range(rounds):
-        fit.round(mixture.penalty, _STEP * max(1 - round_number / rounds, 0.02))
+        fit.round(mixture.penalty, _FIRST_STEP_SIZE * max(1 - round_number / rounds, 0.02))
     return fit.mixture(mixture.penalty)
 
 
@@ -387,15 +389,15 @@ class _Fit:
                 step_factor = 1.0
             else:
                 step_factor = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
-            residual = self.round(penalty, _STEP * step_factor)
+            residual = self.round(penalty, _FIRST_STEP_SIZE * step_factor)
             if self.rounds % _STEPS_BETWEEN_CHECKS == 0:
                 if residual < RESIDUAL:
                     penalty = min(
-                        penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED),
+                        penalty * min(1 + 2 * (RESIDUAL / residual - 1), _PENALTY_INCREASE),
                         first * _MOST_PENALTY,
                     )
-                elif last - residual < _STALLED * last:
-                    penalty = max(penalty * _LOWERED, first * _LEAST_PENALTY)
+                elif last - residual < _LEAST_RESIDUAL_DECREASE * last:
+                    penalty = max(penalty * _PENALTY_DECREASE, first * _LEAST_PENALTY)
                 last = residual
                 residual_history.append(residual)
                 stalled = (

@@ -63,29 +63,29 @@ from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity, table_of_all_cells
 
 _REFITS = 3  # mixtures refitted to simulated noise
-_ROUNDS = 150  # steps of a refit
+_REFIT_ROUNDS = 150  # steps of a refit
 _SEED = 20_261_125  # seed of the noise of refits
 # relative standard error of a share that is modelled but not measured; typical of real tables
-_UNSEEN = 0.5
+_UNMEASURED_SHARE_ERROR = 0.5
 # for intervals, this fraction of a bin is divided evenly among its cells, the remainder as in the
 # model
-_EVEN_BINS = 0.5
-_SIZES = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
+_EVEN_BIN_FRACTION = 0.5
+_SIZE_CLASS_LIMITS = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
 MOST_RECORDS = 2**27  # maximum number of synthetic records
 # subtracted from the kept fraction of residuals: smaller fractions add more noise than they correct
-_NOT_KEPT = 0.1
+_RETENTION_DEDUCTION = 0.1
 # maximum number of cells of a table to which a model is fitted after the release
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
 # the parts of the way from least squares to the model that are tried
 _STEPS_TO_MODEL = (0.0, 0.25, 0.5, 0.7, 0.9)
 _MOST_REDRAWS = 100  # attempts to draw records without impossible values
-# public counts are fitted as if they had this part of the noise, in tables of at most _FITTED
-# attributes
-_MET = 0.25
-_FITTED = 2
+# Public counts are fitted as if they had this part of the noise, in tables of at most
+# _MOST_PUBLIC_ATTRIBUTES attributes.
+_PUBLIC_NOISE_RATIO = 0.25
+_MOST_PUBLIC_ATTRIBUTES = 2
 # least size of a cell, relative to the average cell, when errors are divided among cells
-_EVEN = 0.25
+_LEAST_CELL_RATIO = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +157,7 @@ class NoisyTables:
         total_std = 1 / math.sqrt(precision.sum())
         exact = list[NoisyTable]()
         if public:
-            least = _MET * float(np.median([table.std for table in tables]))
+            least = _PUBLIC_NOISE_RATIO * float(np.median([table.std for table in tables]))
             tables = [replace(table, std=max(table.std, least)) for table in tables]
             total = float(public[0].rows)
             total_std = 0.0
@@ -196,7 +196,7 @@ class NoisyTables:
                 for table, more in zip(self.tables, noise, strict=True)
             ]
             refits[draw] = refit_mixture(
-                mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS
+                mixture, self.total, self.shares, [*tables, *self.public], _REFIT_ROUNDS
             )
 
         with BoundedThreadPool() as others:
@@ -223,7 +223,7 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
     noisy = []
     for table in public:
         sums = table.sums.marginal(tuple(name for name in table.sums.names if name in names))
-        if 0 < len(sums.names) <= _FITTED and all(
+        if 0 < len(sums.names) <= _MOST_PUBLIC_ATTRIBUTES and all(
             (np.diff(groups) >= 0).all() for groups in sums.groups
         ):
             starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
@@ -309,7 +309,7 @@ class ModelEstimator:
     @cached_property
     def _residual_sums(self) -> "_ResidualSums":
         """Sums over cells of measured tables, by table width and size class."""
-        sums = _ResidualSums.zeros(len(_SIZES) + 1)
+        sums = _ResidualSums.zeros(len(_SIZE_CLASS_LIMITS) + 1)
         total = self.measured.total
         for index, table in enumerate(self.measured.tables):
             fit = total * _bin_shares(self.mixture, table)
@@ -319,7 +319,7 @@ class ModelEstimator:
                 move = total * _bin_shares(refit, table) - fit
                 moves.append(move**2)
                 products.append(move * added_noise[index])
-            size_class = np.searchsorted(_SIZES, fit).reshape(-1)
+            size_class = np.searchsorted(_SIZE_CLASS_LIMITS, fit).reshape(-1)
             width = len(table.attributes) - 1
             sums.add(width, size_class, "cells", np.ones(fit.shape))
             sums.add(width, size_class, "squared_gap", (table.counts - fit) ** 2)
@@ -342,7 +342,9 @@ class ModelEstimator:
         noise_error = np.sqrt(self.measured.squared_noise_variance / cells) * sums.noise
         caution = 1 + 2 * noise_error / np.maximum(sums.noise, 1e-9)
         shrinkage = np.clip(1 - unfollowed * caution / np.maximum(sums.squared_gap, 1e-9), 0, 1)
-        return np.asarray(np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT))
+        return np.asarray(
+            np.maximum(shrinkage - _RETENTION_DEDUCTION, 0) / (1 - _RETENTION_DEDUCTION)
+        )
 
     @cached_property
     def _mixture_error(self) -> FloatArray:
@@ -392,7 +394,9 @@ class ModelEstimator:
             return cells
         table = self.measured.tables[index]
         fit = self.measured.total * _bin_shares(mixture, table)
-        size = np.searchsorted(_SIZES, self.measured.total * _bin_shares(self.mixture, table))
+        size = np.searchsorted(
+            _SIZE_CLASS_LIMITS, self.measured.total * _bin_shares(self.mixture, table)
+        )
         if noise is None:
             residuals = table.counts - fit
         else:
@@ -484,11 +488,11 @@ class ModelEstimator:
             return np.zeros(product.shape)
         cells = self.measured.counts(self.mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
-        untold = cells + np.square(_UNSEEN * cells)
+        untold = cells + np.square(_UNMEASURED_SHARE_ERROR * cells)
         if index is None:
             widest = max(len(table.attributes) for table in self.measured.tables)
             missed = self._mixture_error[min(len(names), widest) - 1]
-            cells = missed[np.searchsorted(_SIZES, cells)] + untold
+            cells = missed[np.searchsorted(_SIZE_CLASS_LIMITS, cells)] + untold
         else:
             table = self.measured.tables[index]
             fit = self.measured.total * _bin_shares(self.mixture, table)
@@ -496,12 +500,12 @@ class ModelEstimator:
                 missed = self._moved_error[len(names) - 1]
             else:
                 missed = self._mixture_error[len(names) - 1]
-            missed_of = missed[np.searchsorted(_SIZES, fit)] / np.maximum(
+            missed_of = missed[np.searchsorted(_SIZE_CLASS_LIMITS, fit)] / np.maximum(
                 _sum_bins(cells**2, table.starts), 1e-24
             )
             bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, bin_counts, of_bins = (_repeat_for_cells(of, table, cells.shape) for of in bins)
-            likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
+            likely = cells + _EVEN_BIN_FRACTION * (bin_counts / widths - cells)
             # The error of a bin's count is spread over its cells in proportion to their squares, as
             # if the cells had independent errors. The variance of a bin with all rows in one cell
             # is added.
@@ -765,7 +769,7 @@ class ShrunkToModel:
         # Large cells are moved by more than small ones, in proportion to what they hold or leave;
         # tables of one attribute are fitted by least squares.
         clipped = np.clip(
-            np.minimum(values, self.measured.total - values), _EVEN * mean_count, None
+            np.minimum(values, self.measured.total - values), _LEAST_CELL_RATIO * mean_count, None
         )
         missed = risk * float((noise**2).mean()) / mean_count * clipped
         answer = Answer(

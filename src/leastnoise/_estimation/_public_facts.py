@@ -27,7 +27,7 @@ Names: TypeAlias = tuple[str, ...]
 # for each attribute, the codes that cannot occur together with the codes of the others
 Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
-_ROUNDS = 1000  # maximum number of rounds of proportional fitting
+_MOST_FITTING_ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _SUM_TOLERANCE = 1e-10  # the relative error at which a sum counts as met
 # the least size of a cell, relative to the mean cell, from which it can be scaled up
 _LEAST_SCALABLE_SHARE = 1e-6
@@ -320,7 +320,7 @@ def apply_public_facts(
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
     """Return cells scaled by proportional fitting until the known sums hold."""
     total = float(known_sums[0].counts.sum())
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_FITTING_ROUNDS):
         off = 0.0
         for target in known_sums:
             sums = target.sum_cells(cells)

@@ -25,8 +25,8 @@ import numpy as np
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 
-_ROUNDS = 10  # rounds of expectation-maximisation
-_STATES = 18  # standard deviations of differences, each twice the previous one
+_EM_ROUNDS = 10  # rounds of expectation-maximisation
+_STATE_COUNT = 18  # standard deviations of differences, each twice the previous one
 _PRIOR_OBSERVATIONS = 20  # observations per row of the transition matrix for which the prior counts
 
 
@@ -204,7 +204,7 @@ def shrink(
     size = np.abs(noisy_differences)[:, None]
     # the sequence starts at a quarter of the least noise
     rungs = np.concatenate(
-        [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
+        [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATE_COUNT)) ** 2]
     )
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
@@ -245,7 +245,7 @@ def posterior_states(
 
     Each level has one array. The transitions from parents to halves are learned.
     """
-    rung = np.arange(_STATES + 1)
+    rung = np.arange(_STATE_COUNT + 1)
     # favours nearby states, and empty halves for an empty block
     prior = 0.6 ** np.abs(rung[:, None] - rung)
     prior[0] = 0.15 * 0.8 ** (rung - 1.0)
@@ -254,7 +254,7 @@ def posterior_states(
     prior /= prior.sum(axis=1, keepdims=True)
     matrix = prior
     posterior = list[FloatArray]()
-    for _ in range(_ROUNDS):
+    for _ in range(_EM_ROUNDS):
         upward = list[FloatArray]()
         message = list[FloatArray]()
         for level, likely in enumerate(likelihoods):

@@ -41,10 +41,10 @@ _MOST_UNFITTED_BLOCKS = 4  # maximum number of blocks of a level that is too sma
 # relative difference from the noise below which a posterior variance counts as equal
 _VARIANCE_TOLERANCE = 1e-6
 # the number of simulations with added noise
-_DRAWS = 3
+_NOISE_DRAWS = 3
 _SEED = 20_261_126
 # squared standard errors, summed over all differences, at which the equations count as solved
-_NEAR = 1e-10
+_SOLVED_ERROR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ class SmoothedEstimate:
         change = smoothed.change
         squared_change = float(change @ smoothed.joint.gram(change[:, None])[:, 0])
         slope = _estimate_divergence(observation, smoothed)
-        step_length = max(-slope, 0.0) / max(squared_change, _NEAR)
+        step_length = max(-slope, 0.0) / max(squared_change, _SOLVED_ERROR)
         return SmoothedEstimate(
             smoothed.least_squares_estimate, smoothed.least_squares + min(step_length, 1.0) * change
         )
@@ -163,11 +163,11 @@ def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -
         for block in measurements.blocks
     ]
     mean = 0.0
-    for _ in range(_DRAWS):
+    for _ in range(_NOISE_DRAWS):
         noisier = posterior_means(_with_added_noise(observation, stds, random))
         added = noisier.least_squares - smoothed.least_squares
         further_change = noisier.change - smoothed.change
-        mean += float(added @ smoothed.joint.gram(further_change[:, None])[:, 0]) / _DRAWS
+        mean += float(added @ smoothed.joint.gram(further_change[:, None])[:, 0]) / _NOISE_DRAWS
     return mean
 
 
@@ -312,7 +312,9 @@ class _PosteriorEquations:
         """Return the solution for an observation, by iteration from ``start``."""
         diagonal = (1 / np.where(self.has_noise, self.noise, 1.0) + self.precision)[:, None]
         gap = self.right_side(observation) - self.multiply(start[:, None])
-        step = conjugate_gradients(self.multiply, lambda residual: residual / diagonal, gap, _NEAR)
+        step = conjugate_gradients(
+            self.multiply, lambda residual: residual / diagonal, gap, _SOLVED_ERROR
+        )
         return start + step[:, 0]
 
 

@@ -20,7 +20,7 @@ _WHOLE_TOLERANCE = 1e-6  # a cell or sum this near to a whole number counts as w
 _LEAST_CELLS = 2**12  # the least cells of one linear program; several small parents share a program
 # maximum number of cells of one linear program, which take seconds on one core of 2026
 _MOST_CELLS = 2**17
-_SCALINGS = 20  # the number of rounds that scale cells to several families of sums
+_SCALING_ROUNDS = 20  # the number of rounds that scale cells to several families of sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class SumConstraints:
 
 def scale_to_sums(cells: FloatArray, sums: Sequence[SumConstraints]) -> FloatArray:
     """Return cells scaled to all sums; approximate for several families."""
-    for _ in range(_SCALINGS if len(sums) > 1 else 1):
+    for _ in range(_SCALING_ROUNDS if len(sums) > 1 else 1):
         for family in sums:
             cells = family.scale(cells)
     return cells

@@ -35,7 +35,7 @@ from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity
 
 _AT_ONCE = 2**22  # maximum number of array entries in a batch
-_ROUNDING = 1e-9  # a coefficient this near to 0 counts as 0
+_ZERO_TOLERANCE = 1e-9  # a coefficient this near to 0 counts as 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +178,7 @@ class DroppedBucketsEstimate:
                 carried = matrix[part] @ groups
             else:
                 carried = upto[ends[1][part] + 1] - upto[ends[0][part]]
-            some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
+            some = np.flatnonzero((carried < -_ZERO_TOLERANCE).any(axis=1))
             below = np.maximum(-carried[some], 0.0)
             raised[:, part.start + some] = (
                 below @ self.full.counts[outside],

@@ -56,15 +56,15 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
 from leastnoise._trusted.measurements import Factor
 
-_FINEST = 18.0  # distance of bumps in the finest layer, in cells
+_FINEST_BUMP_SPACING = 18.0  # distance of bumps in the finest layer, in cells
 # distance of bumps in a layer relative to the layer below, for cells and for blocks
-_COARSER = 15.0
+_BUMP_SPACING_RATIO = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # maximum number of blocks, each of 4096 cells
 # up to this number of blocks, block sums are not measured separately, because the measurements
 # within blocks suffice
-_FEW = 256
-_STEPS = 100  # maximum number of steps of a descent
+_MOST_UNMEASURED_BLOCKS = 256
+_MOST_DESCENT_STEPS = 100  # maximum number of steps of a descent
 _MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
 # bits of coefficients, and of row weights
 _BLOCK_BITS = 14
@@ -408,11 +408,15 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     width = block_width(gram.size)
     blocks = -(-gram.size // width)
     blocked_gram = block_gram(gram, width, blocks)
-    windows = list(_bump_layers(width, _FINEST, _COARSER, 0.7))
-    many = blocks > _FEW
+    windows = list(_bump_layers(width, _FINEST_BUMP_SPACING, _BUMP_SPACING_RATIO, 0.7))
+    many = blocks > _MOST_UNMEASURED_BLOCKS
     # The spacing of the first outer layer continues the sequence of inner layers. If the sums of
     # single blocks are measured, the spacing of the finest layer is used.
-    last = _FINEST * (_COARSER if width < 1.5 * _FINEST * _COARSER else _COARSER**2)
+    last = _FINEST_BUMP_SPACING * (
+        _BUMP_SPACING_RATIO
+        if width < 1.5 * _FINEST_BUMP_SPACING * _BUMP_SPACING_RATIO
+        else _BUMP_SPACING_RATIO**2
+    )
     rows = [np.full(blocks, 0.2 if many else 0.0)]
     for start, stop, height in _bump_layers(
         blocks, 16.0 if many else max(3.0, 1.15 * last / width), _COARSER_ABOVE, 0.2
@@ -435,7 +439,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
     optimum, least = minimize_lbfgs(
-        objective, np.concatenate([values, above.reshape(-1)]), most, _STEPS
+        objective, np.concatenate([values, above.reshape(-1)]), most, _MOST_DESCENT_STEPS
     )
     theta = support.to_matrix(optimum[:count])
     above = optimum[count:].reshape(above.shape)

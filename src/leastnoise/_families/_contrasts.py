@@ -27,7 +27,9 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Dense, Operator, dense
 from leastnoise._trusted.measurements import Factor
 
-_RIDGE = 1e-8  # a small weight on directions that no query uses keeps the rows linearly independent
+_RIDGE_WEIGHT = (
+    1e-8  # a small weight on directions that no query uses keeps the rows linearly independent
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +108,7 @@ def _optimal_rows(
     from scipy.linalg import eigh
 
     count = columns.shape[1]
-    lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
+    lower = np.linalg.cholesky(gram + _RIDGE_WEIGHT * np.trace(gram) * np.eye(len(gram)))
     if dual_weights is None:
         dual_weights = np.full(count, 1 / count)
     turned = lower.T @ columns

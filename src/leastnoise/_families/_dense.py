@@ -57,7 +57,7 @@ _MOST_EIGEN = 1024
 _MOST_TURNED = 16  # rotated to a smaller L1 norm
 # For each step: the sharpness of the smooth maximum over columns, and the width of the rounded kink
 # of the absolute value, relative to the norm.
-_SHARPENING = (
+_SHARPENING_STEPS = (
     (10.0, 0.1),
     (30.0, 0.03),
     (100.0, 0.01),
@@ -70,14 +70,14 @@ _SHARPENING = (
 _EIGEN_STEPS = 1000
 _EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE = 96  # cells above which dual weights start from the weights of coarser cells
-_EDGE = 16  # the number of cells at each end whose weights are copied
+_EDGE_CELLS = 16  # the number of cells at each end whose weights are copied
 # eigenvalues of a tridiagonal inverse below this part of the largest are rounding errors
-_LOST = 1e-10
+_EIGENVALUE_ROUNDING = 1e-10
 _MOST_STEPS = 500  # maximum number of steps of the dual iteration of the Gaussian optimum
 _LOW_RANK = 0.9  # up to this rank, relative to the cells, a low rank makes a step cheaper
 _SINGULAR_RATIO = 1e-8  # M counts as singular if K has an eigenvalue below this part of the largest
 _MOST_QUICK_CELLS = 256  # up to this number of cells, a step takes almost no time
-_GAP = 3e-3  # relative gap of the squared error; filling columns recovers half of it
+_RELATIVE_GAP = 3e-3  # relative gap of the squared error; filling columns recovers half of it
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -198,7 +198,7 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
     best = matrix
     for start in (initial + 1e-3 * rng.standard_normal(initial.shape), other):
         free = start
-        for sharpness, width in _SHARPENING:
+        for sharpness, width in _SHARPENING_STEPS:
 
             def objective(
                 point: FloatArray, sharpness: float = sharpness, width: float = width
@@ -312,7 +312,7 @@ def _tridiagonal_spectrum(
         -1 / (neighbour_scale * np.sqrt(dual_weights[1:] * dual_weights[:-1])),
     )
     # for very unequal weights, rounding errors would exceed even the large singular values
-    if not values[0] > _LOST * values[-1]:
+    if not values[0] > _EIGENVALUE_ROUNDING * values[-1]:
         return _full_spectrum(gram.dense(), dual_weights)
     return 1 / np.sqrt(values), vectors
 
@@ -404,7 +404,7 @@ def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
         for count in (len(coarse_weights), size)
     )
     weights = np.exp(np.interp(cells, odds, np.log(coarse_weights)))
-    edge = min(_EDGE, len(coarse_weights) // 4)
+    edge = min(_EDGE_CELLS, len(coarse_weights) // 4)
     weights[:edge] = coarse_weights[:edge] * (weights[edge] / coarse_weights[edge])
     weights[-edge:] = coarse_weights[-edge:] * (weights[-edge - 1] / coarse_weights[-edge - 1])
     return np.asarray(weights / weights.sum())
@@ -499,7 +499,7 @@ def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
             f"{MOST_DENSE} cells are allowed"
         )
     matrix, lower, _ = fit_gaussian_optimum(
-        gram, gap=1e-3 if gram.size <= _MOST_QUICK_CELLS else _GAP
+        gram, gap=1e-3 if gram.size <= _MOST_QUICK_CELLS else _RELATIVE_GAP
     )
     if (
         len(matrix) < gram.size

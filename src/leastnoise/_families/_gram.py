@@ -44,7 +44,7 @@ from leastnoise._trusted.measurements import Factor
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 # largest number of cells for which fits are cached; the cache takes some megabytes
 _MOST_KEPT = 256
-_FITS = 64  # largest number of cached fits for each family
+_MOST_CACHED_FITS = 64  # largest number of cached fits for each family
 _AT_ONCE = 2**22  # maximum number of array entries in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
@@ -510,7 +510,7 @@ def memoize_fit(fit: Fitting) -> Fitting:
 
     The same fits are needed for other budgets, strategies and data-dependent mechanisms.
     """
-    cached = lru_cache(maxsize=_FITS)(fit)
+    cached = lru_cache(maxsize=_MOST_CACHED_FITS)(fit)
 
     @wraps(fit)
     def fitted(gram: Gram, *args: Any, **options: Any) -> Any:

@@ -34,7 +34,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._trusted.linop import Identity, Operator, Total, apply, apply_transpose
 
-_ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
+_EIGENVALUE_ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
 _LEAST_PRECISION = 1e-300  # with a smaller precision, a variance is not a finite number
 _MOST_ROOT = 1024  # maximum number of orbits of cells below a group in a common spectrum
 _MOST_SOLVED = 2**28  # maximum number of queries times cells of an operator that is not a level
@@ -392,7 +392,7 @@ def trace_of_root(gram: FloatArray) -> float:
     if len(gram) == 1:
         return math.sqrt(max(0.0, float(gram[0, 0])))
     values = np.linalg.eigvalsh(gram)
-    return float(np.sqrt(values[values > _ROUNDING * values[-1]]).sum())
+    return float(np.sqrt(values[values > _EIGENVALUE_ROUNDING * values[-1]]).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

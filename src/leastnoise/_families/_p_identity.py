@@ -45,31 +45,35 @@ TALLEST = 512.0
 LARGE = 6000  # above this number of cells, fewer starts and steps are used to save time
 # The shape of the bells in which descents end: the width and the height relative to the spacing,
 # and the distance from an end of the line to which queries reach, or at which they thin out.
-_WIDTH = 1.15
-_PEAK = 1.6
-_FALL = 2.1
-_HEIGHT = 0.9
-_REACHED = 0.25
-_THIN = 1.1
+_BELL_WIDTH = 1.15
+_BELL_PEAK = 1.6
+_BELL_FALL = 2.1
+_BELL_HEIGHT = 0.9
+_REACHED_DISTANCE = 0.25
+_THINNED_DISTANCE = 1.1
 ENDS: tuple[Ends, ...] = tuple(
-    (before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN)
+    (before, after)
+    for before in (_REACHED_DISTANCE, _THINNED_DISTANCE)
+    for after in (_REACHED_DISTANCE, _THINNED_DISTANCE)
 )
 # maximum number of entries of Theta for one product instead of one for each window
-_SMALL = 1 << 15
+_MOST_DENSE_ENTRIES = 1 << 15
 # the structured gradient is faster with at least these rows, and at most these windows on a cell
 _MANY_ROWS = 32
 _FEW_PER_CELL = 16
 # below this fraction of the error of cells only, the difference is dominated by rounding errors,
 # which a descent would fit
-_CERTAIN = 1e-8
-_SHORT = 256  # up to this number of cells, blocks and random rows are starts too
+_ERROR_ROUNDING = 1e-8
+_MOST_CELLS_OF_ALL_STARTS = 256  # up to this number of cells, blocks and random rows are starts too
 _MOST_MEDIUM_CELLS = 2048  # up to this number of cells, descents start from many layers of bells
 _ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
 _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estimate the curvature
 # the least last steps of the best descent: at 10,853 cells they lower the error by 1.5%, and 70
 # further steps by 0.5%
 _LEAST_LAST_STEPS = 30
-_GAIN = 5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
+_LEAST_DESCENT_GAIN = (
+    5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
+)
 _BELLS_FOR_ENDS = 128  # maximum number of bells in the finest layer
 
 
@@ -93,7 +97,9 @@ def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[W
         )
 
 
-def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
+def bell_rows(
+    size: int, spacing: float, ends: Ends, height: float = _BELL_HEIGHT
+) -> Iterator[Window]:
     """Yield one layer of bells, about ``spacing`` cells apart.
 
     The bells have the shape to which descents converge.
@@ -101,12 +107,12 @@ def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) ->
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
     spacing = size / (gaps + before + after)
-    reach = _WIDTH * spacing
+    reach = _BELL_WIDTH * spacing
     for centre in spacing * (before + np.arange(gaps + 1)):
         start = max(0, math.floor(centre - reach))
         stop = min(size, math.ceil(centre + reach))
         away = np.minimum(1, np.abs(np.arange(start, stop) + 0.5 - centre) / reach)
-        yield start, stop, height * (1 - away**_PEAK) ** _FALL
+        yield start, stop, height * (1 - away**_BELL_PEAK) ** _BELL_FALL
 
 
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
@@ -160,7 +166,10 @@ def other_starts(size: int) -> Iterator[list[Window]]:
     # On short attributes, one more or one fewer row changes the error by a few parts in a thousand,
     # and a trial takes little time.
     counts = sorted(
-        {max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))}
+        {
+            max(2, min(64, size // cells))
+            for cells in ((16, 14, 12) if size <= _MOST_CELLS_OF_ALL_STARTS else (16,))
+        }
     )
     for p in counts:
         for seed in range(_random_starts(size)):
@@ -361,7 +370,7 @@ def p_identity_objective(
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
     moved = gram.multiply_rows(weighted)
-    is_dense = support.full or theta.size <= _SMALL
+    is_dense = support.full or theta.size <= _MOST_DENSE_ENTRIES
     if is_dense:
         inner = theta @ theta.T
         lifted = weighted @ moved.T
@@ -554,12 +563,16 @@ class _DescentRun:
             certain = float(s @ (s * gram_diagonal))
             # Here, rounding errors exceed the error. The error of the cells only is not affected,
             # and its gradient leads back to valid points.
-            if not error > _CERTAIN * certain:
+            if not error > _ERROR_ROUNDING * certain:
                 return certain, 2 * (s * gram_diagonal)[self.support.cells]
             return error, gradient
 
         self.values, error = minimize_lbfgs(
-            objective, self.values, TALLEST, max(least_steps, round(steps)), least_gain=_GAIN
+            objective,
+            self.values,
+            TALLEST,
+            max(least_steps, round(steps)),
+            least_gain=_LEAST_DESCENT_GAIN,
         )
         self.rmse = math.sqrt(error / self.gram.queries)
 
@@ -628,7 +641,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 
     groups = bell_shapes(gram.size)
     # first choose the spacing of the finest bells, then the layers above them
-    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:
+    if effort < _ALL_STARTS and gram.size > 2 * _MOST_CELLS_OF_ALL_STARTS:
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
@@ -669,8 +682,12 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
         if gram.is_matrix_only:
             gram, order = order_cells(gram)
         runs = [_descend_from_bells(gram, effort), _DescentRun(gram, total_start(gram))]
-        if gram.size <= _SHORT or gram.is_matrix_only:
-            runs.append(_descend_from_blocks(gram, (2 if gram.size <= _SHORT else 1) * effort))
+        if gram.size <= _MOST_CELLS_OF_ALL_STARTS or gram.is_matrix_only:
+            runs.append(
+                _descend_from_blocks(
+                    gram, (2 if gram.size <= _MOST_CELLS_OF_ALL_STARTS else 1) * effort
+                )
+            )
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
@@ -698,7 +715,7 @@ def p_identity_seconds(size: int, *, is_one_dimensional: bool = False) -> tuple[
         is_one_dimensional: whether only cells, prefix sums and all ranges are requested.
     """
     thousands = size / 1024
-    if size <= _SHORT:
+    if size <= _MOST_CELLS_OF_ALL_STARTS:
         return 0.02 + 0.3 * thousands, 0.1 + 3.4 * thousands
     if is_one_dimensional:
         return 0.08 * thousands**1.45, 0.8 * thousands**1.1

@@ -36,12 +36,12 @@ class NotApplicable(InputError):
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # the number of remembered steps
-_MEMORY = 10
+_REMEMBERED_STEPS = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
-_PART = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
+_ARMIJO_FRACTION = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
 # a step is lengthened while its final slope is steeper than this part of the first slope
 _STEEP_SLOPE_RATIO = 0.7
-_TRIALS = 20  # the number of lengths to try
+_MOST_STEP_LENGTHS = 20  # the number of lengths to try
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
 # a step, the change of the gradient, and one over their product
 _Memory = deque[tuple[FloatArray, FloatArray, float]]
@@ -122,8 +122,8 @@ def minimize_lbfgs(
 
     point = np.clip(start, 0, upper_bound)
     value, slope = logarithm(point)
-    memory: _Memory = deque(maxlen=_MEMORY)
-    last_values: deque[float] = deque(maxlen=_MEMORY)
+    memory: _Memory = deque(maxlen=_REMEMBERED_STEPS)
+    last_values: deque[float] = deque(maxlen=_REMEMBERED_STEPS)
     for _ in range(max_steps):
         if deadline_passed():
             break
@@ -144,7 +144,7 @@ def minimize_lbfgs(
         point, value, slope = reached
         if gained <= _LEAST_GAIN * max(1.0, abs(value)):
             break
-        is_slow = len(last_values) == _MEMORY and last_values[0] - value < least_gain
+        is_slow = len(last_values) == _REMEMBERED_STEPS and last_values[0] - value < least_gain
         if is_slow:
             break
         last_values.append(value)
@@ -161,12 +161,12 @@ def _line_search(
     point, value, slope = start
     length = 1.0
     best = None
-    for _ in range(_TRIALS):
+    for _ in range(_MOST_STEP_LENGTHS):
         moved = np.clip(point + length * direction, 0, upper_bound)
         reached, turned = objective(moved)
         step = moved - point
         promised = float(slope @ step)
-        low = reached <= value + _PART * promised
+        low = reached <= value + _ARMIJO_FRACTION * promised
         if not low and best is not None:
             break
         if low:

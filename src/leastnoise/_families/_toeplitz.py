@@ -54,7 +54,7 @@ from leastnoise._trusted.measurements import Factor
 
 # the number of distances with a separate coefficient; beyond them, steps grow
 SEPARATE_DISTANCES = 16
-_GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
+_RUN_GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
 SCALE_RUNS = 32  # maximum number of runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
@@ -70,7 +70,7 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
     starts = [*range(min(size, SEPARATE_DISTANCES))]
-    while (after := round(max(starts[-1] + 1, starts[-1] * _GROWTH))) < size:
+    while (after := round(max(starts[-1] + 1, starts[-1] * _RUN_GROWTH))) < size:
         starts.append(after)
     fractions = (np.arange(SCALE_RUNS + 1) / SCALE_RUNS) ** 2
     bounds = np.unique(size - np.rint(size * fractions).astype(np.int64))
@@ -324,16 +324,22 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 MOST_TRIANGULAR = 512  # maximum number of cells of a matrix that a plan contains
 _LEAST_DIAGONAL_ENTRY = 16  # the least rounded entry on the diagonal
 # the part of the squared norm for single cells, if the queries leave some cells undetermined
-_BESIDE = 1e-3
+_CELL_SHARE = 1e-3
 # maximum number of cells of a hierarchy
 _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies to compare
-_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # weights of a level relative to the next finer level
+_LEVEL_WEIGHT_RATIOS = (
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.6,
+)  # weights of a level relative to the next finer level
 _MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
 _CELL_ROW_WEIGHT = 64  # the row weight of a cell
 # The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5
 # bits (`Measurements` refuses scales with terms of 2^56).
-_FINEST = 2**5
+_MOST_ROW_WEIGHT = 2**5
 _LEAST_SQUARE = 1e-12  # squared entry of a cell that no query uses, relative to the largest
 
 WeightedQueries = Sequence[tuple[float, Operator]]
@@ -352,7 +358,7 @@ def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
         ]
     factor = fit_gaussian_optimum(gram).matrix
     optimum = factor.T @ factor
-    for cell_share in (0.0, _BESIDE):
+    for cell_share in (0.0, _CELL_SHARE):
         try:  # C, lower triangular, with C'C the optimum
             twin = np.asarray(
                 np.linalg.cholesky(
@@ -383,7 +389,7 @@ def weighted_cells(attribute: str, squared_entries: FloatArray, norm: int) -> Fa
     """
     weights = np.maximum(squared_entries, squared_entries.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
     # a cell that no query uses gets the least weight, because a row weight must not be 0
-    rounded = np.maximum(np.rint(weights / weights.max() * _FINEST), 1).astype(np.int64)
+    rounded = np.maximum(np.rint(weights / weights.max() * _MOST_ROW_WEIGHT), 1).astype(np.int64)
     are_equal = rounded.min() == rounded.max()
     return Factor((attribute,), Identity(len(squared_entries)), None if are_equal else rounded)
 
@@ -413,7 +419,8 @@ def causal_hierarchy(
         candidates.append(weighted_cells(attribute, np.asarray(squares), 1))
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
         candidates += [
-            _hierarchy_without_total(attribute, size, branching, ratio) for ratio in _RATIOS
+            _hierarchy_without_total(attribute, size, branching, ratio)
+            for ratio in _LEVEL_WEIGHT_RATIOS
         ]
 
     def error(factor: Factor) -> float:

@@ -41,8 +41,8 @@ from leastnoise._trusted.measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""
-_RUNS = 16  # maximum number of runs of suffixes or prefixes of a child; each run has one bound
-_ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
+_MOST_RUNS = 16  # maximum number of runs of suffixes or prefixes of a child; each run has one bound
+_SQUARE_SUM_ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 # logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
 # errors exceed the error
 _LEAST_LOG_WEIGHT = -6.0
@@ -113,7 +113,7 @@ def tree_error(gram: Gram, widths: Sequence[int], squared_scales: Sequence[Float
         shrink = 1 / (1 + k * z)
         error -= float((z * m) @ shrink)
         vector = vector * repeat_entries(shrink, width, gram.size)
-    return max(error, error_so_far * _ROUNDING)
+    return max(error, error_so_far * _SQUARE_SUM_ROUNDING)
 
 
 def _log_errors_and_gradients(
@@ -576,7 +576,9 @@ def _largest_by_run(
     The second array has the least linear parts. Both arrays have shape (nodes, runs).
     """
     share, noise = shares_and_noise
-    runs = next(count for count in range(min(node_width, _RUNS), 0, -1) if node_width % count == 0)
+    runs = next(
+        count for count in range(min(node_width, _MOST_RUNS), 0, -1) if node_width % count == 0
+    )
     most = np.full(node_count * node_width, -np.inf)
     least = np.zeros(node_count * node_width)
     most[: len(share)] = noise + share**2 * node_variances

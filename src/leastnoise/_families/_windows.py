@@ -40,7 +40,9 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 _POINTS_PER_CELL = 8
 _LEAST_DENSITY = 1e-12  # relative to the largest; the logarithm of a zero would be infinite
 _MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
-_RATIO = 1.1  # the largest ratio of the coefficients that one run of equal coefficients replaces
+_MOST_COEFFICIENT_RATIO = (
+    1.1  # the largest ratio of the coefficients that one run of equal coefficients replaces
+)
 _LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
 _MOST_WIDTHS = 64  # maximum number of widths of ranges with a lower bound
 
@@ -123,7 +125,7 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 def _run_starts(root: FloatArray) -> IntArray:
     """Return the distances at which runs of similar coefficients begin."""
     sizes = np.maximum(1.0, np.abs(root) / _LEAST_COEFFICIENT)
-    classes = np.sign(root) * np.floor(np.log(sizes) / math.log(_RATIO))
+    classes = np.sign(root) * np.floor(np.log(sizes) / math.log(_MOST_COEFFICIENT_RATIO))
     changes = np.flatnonzero(np.diff(classes)) + 1
     return np.union1d(np.arange(min(len(root), SEPARATE_DISTANCES)), changes)
 

@@ -118,7 +118,9 @@ _NO_TIME = (
     "seconds, or choose it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
-_CROWDED = 2.0  # a table has a high error above this multiple of its error in a separate plan
+_HIGH_ERROR_RATIO = (
+    2.0  # a table has a high error above this multiple of its error in a separate plan
+)
 _VISIBLE_ERROR = 1e-3  # with a smaller standard error, no published number differs from the truth
 _MOST_CROWDED = 24  # the most tables that are compared with separate plans
 _MANY_TABLES = 1024  # with more tables, each tried planner takes seconds
@@ -836,7 +838,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
             lower_bound(single_workload, even_budget, noise) for noise in noise_kinds(even_budget)
         ) / (product.importance * product.rows)
         # if neighbours replace rows, the total is public, and its least error is 0
-        is_in_doubt = table.rmse > _CROWDED * math.sqrt(least) > 0
+        is_in_doubt = table.rmse > _HIGH_ERROR_RATIO * math.sqrt(least) > 0
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
@@ -860,5 +862,5 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         with suppress(InputError):
             tried, _ = choose_plan(single_workload, even_budget, separate_search)
             ratio = table.rmse / tried.expected_error().tables[0].rmse
-            ratios |= {table.name: ratio} if ratio > _CROWDED else {}
+            ratios |= {table.name: ratio} if ratio > _HIGH_ERROR_RATIO else {}
     return ratios

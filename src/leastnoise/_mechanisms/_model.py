@@ -68,33 +68,33 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._workload import Workload, table_of_all_cells
 
 STRATEGY = "model"
-# The part of the budget that counts the rows is at most _COUNTING. It is halved, at most _HALVINGS
-# times, while the standard error of the count stays below the part _COUNTED of the deciding number
-# of rows.
-_COUNTING = Fraction(1, 50)
-_COUNTED = 0.05
-_HALVINGS = 10
+# The part of the budget that counts the rows is at most _MOST_COUNT_SHARE. It is halved, at most
+# _MOST_COUNT_HALVINGS times, while the standard error of the count stays below the part
+# _COUNT_ERROR_RATIO of the deciding number of rows.
+_MOST_COUNT_SHARE = Fraction(1, 50)
+_COUNT_ERROR_RATIO = 0.05
+_MOST_COUNT_HALVINGS = 10
 # by norm, the share of rows in wrong cells at which both plans are equally good
-_DENSE = {
+_WRONG_CELL_SHARES = {
     1: 0.075,
     2: 0.03,
 }
-_THREES = Fraction(1, 2)  # part of the budget for tables of three attributes
+_THREE_WAY_SHARE = Fraction(1, 2)  # part of the budget for tables of three attributes
 # by norm, the part of the deciding number of rows that tables of three attributes need
-_FEWER = {
+_THREE_WAY_ROW_FRACTIONS = {
     1: 0.47,
     2: 0.19,
 }
 # tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
 # are rarely empty
-_FEW_CELLS = 9
+_SMALL_TABLE_CELLS = 9
 # if the deciding number is smaller, rows are not counted, because users of tables have more rows
-_FEW_ROWS = 100
+_LEAST_COUNTED_ROWS = 100
 # The part of the budget for tables of single attributes; and by norm, the part if there are only
 # slightly too few rows. Coarse bins need accurate counts of single attributes. With Laplace noise,
 # these counts take more from the pairs, because epsilons add up instead of their squares.
-_ALONE = Fraction(1, 5)
-_ALONE_FULLER = {1: Fraction(1, 10), 2: Fraction(1, 5)}
+_ONE_WAY_SHARE = Fraction(1, 5)
+_LEAST_ONE_WAY_SHARES = {1: Fraction(1, 10), 2: Fraction(1, 5)}
 _MOST_CELLS = 2**22  # the most cells of a table that the model answers
 _MOST_PAIRS = 2**13  # the most pairs of attributes
 
@@ -221,7 +221,10 @@ class ModelSetting:
         return (
             0.4
             * float(np.mean(cells * reference_of(self.plan).rmse))
-            / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
+            / (
+                _WRONG_CELL_SHARES[self.noise.norm]
+                * (1 + (_SMALL_TABLE_CELLS / float(cells.mean())) ** 6)
+            )
         )
 
     def case_for_rows(self, rows: int | None) -> str:
@@ -230,9 +233,12 @@ class ModelSetting:
         The names are the cases of the plan's `StepChoice`. ``rows`` is None if the rows are not
         counted.
         """
-        if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
+        if self.deciding_rows <= (_LEAST_COUNTED_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
-        if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows:
+        if (
+            rows is not None
+            and rows > _THREE_WAY_ROW_FRACTIONS[self.noise.norm] * self.deciding_rows
+        ):
             return "model_fuller"
         return "model_bins"
 
@@ -243,12 +249,12 @@ class ModelSetting:
         It is 0 if the count could not change which tables are measured.
         """
         deciding = self.deciding_rows
-        share = _COUNTING
-        if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
+        share = _MOST_COUNT_SHARE
+        if not _LEAST_COUNTED_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
-        for _ in range(_HALVINGS):
+        for _ in range(_MOST_COUNT_HALVINGS):
             half = self.row_count(share / 2)
-            if block_variance(half, half.blocks[0]) > (_COUNTED * deciding) ** 2:
+            if block_variance(half, half.blocks[0]) > (_COUNT_ERROR_RATIO * deciding) ** 2:
                 break
             share /= 2
         return share
@@ -264,15 +270,15 @@ class ModelSetting:
         if case == "model_tables":
             return {"independent": remaining}
         if case == "model_bins":
-            one_way_share = _ALONE
+            one_way_share = _ONE_WAY_SHARE
         else:
-            one_way_share = _ALONE_FULLER[self.noise.norm]
+            one_way_share = _LEAST_ONE_WAY_SHARES[self.noise.norm]
         if case == "model_bins" or not self.three_way_tables:
             return {"alone": remaining * one_way_share, "pairs": remaining * (1 - one_way_share)}
         return {
             "alone": remaining * one_way_share,
-            "pairs": remaining * (1 - one_way_share - _THREES),
-            "threes": remaining * _THREES,
+            "pairs": remaining * (1 - one_way_share - _THREE_WAY_SHARE),
+            "threes": remaining * _THREE_WAY_SHARE,
         }
 
     def fit_blocks(

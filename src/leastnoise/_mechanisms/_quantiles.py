@@ -38,7 +38,9 @@ from leastnoise._trusted.kernel import MOST_CELLS, QuantileSelection, Series
 from leastnoise._workload import Statistic, Workload, identity, number_cells
 
 STRATEGY = "selected_quantiles"
-_GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
+_EPSILON_GRID = (
+    2**24
+)  # epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact
 TABLES_SHARE = Fraction(1, 2)
 """The part of the budget for the tables.
 
@@ -236,9 +238,9 @@ _OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact cop
 
 def _round_down(epsilon: Fraction) -> Fraction:
     """Round an epsilon down to a few digits, so that choices are exact."""
-    if epsilon.denominator <= _GRAIN:
+    if epsilon.denominator <= _EPSILON_GRID:
         return epsilon
-    return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
+    return Fraction(math.floor(epsilon * _EPSILON_GRID), _EPSILON_GRID)
 
 
 def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDetails:

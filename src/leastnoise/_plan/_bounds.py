@@ -47,11 +47,13 @@ RISK = 0.05
 ROWS_OF_UNIT = "rows of a unit"
 _ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows."
 _STEPS = ("1", "1.5", "2", "3", "5", "7")  # the candidates within each decade
-_DECADES = 6  # decades of candidates below the largest, unless a unit limits them
+_CANDIDATE_DECADES = 6  # decades of candidates below the largest, unless a unit limits them
 # largest denominator of a share, so that half of 1 less the share has denominators up to 1000
 _MOST_PARTS = 500
 _LARGEST_WIDTH = Fraction(10) ** 100  # the largest range of candidates, and of units of measures
-_GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
+_EPSILON_GRID = (
+    2**24
+)  # epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,7 @@ class BoundsPlan:
     def epsilon(self) -> Fraction:
         """The epsilon of each choice; all choices together cost the budget."""
         epsilon = pure_share(self.privacy.budget, Fraction(1, len(self.quantiles)))
-        return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
+        return Fraction(math.floor(epsilon * _EPSILON_GRID), _EPSILON_GRID)
 
     @property
     def rank_error(self) -> int:
@@ -367,7 +369,7 @@ def candidate_edges(
 
 def _log_grid(largest: Fraction, common_unit: Fraction | None) -> list[Fraction]:
     """Return a logarithmic grid up to a number, in multiples of the unit."""
-    smallest = common_unit or largest / 10**_DECADES
+    smallest = common_unit or largest / 10**_CANDIDATE_DECADES
     decade = Fraction(10) ** math.floor(math.log10(smallest))
     grid = []
     while decade <= largest:

@@ -38,15 +38,19 @@ from leastnoise._workload import Product, Workload, over, with_domain, with_hidd
 
 # the most candidates that are compared: the best without earlier releases
 _MOST_JUDGED = 8
-_STEPS = 300  # the most steps of the search for weights; a step costs two products with a matrix
+_MOST_WEIGHT_STEPS = (
+    300  # the most steps of the search for weights; a step costs two products with a matrix
+)
 # A block is left out if its budget is below this share of the largest: the error changes by less
 # than the square of the share.
 _LEAST_SHARE = 1e-4
 # A table is left out of the search if its squared weight falls below this share of its old value.
 _LEAST_WEIGHT = Fraction(1, 1000)
 _WEIGHT_BITS = 30
-_ROUNDS = 3  # the most rounds of new weights for tables
-_GAIN = 1e-4  # no further round is tried after a smaller relative gain of the squared error
+_MOST_WEIGHT_ROUNDS = 3  # the most rounds of new weights for tables
+_LEAST_RELATIVE_GAIN = (
+    1e-4  # no further round is tried after a smaller relative gain of the squared error
+)
 _ROUND_SECONDS = 1 / 4  # the share of the planning time for each round
 
 
@@ -98,11 +102,11 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
     latest = search.now() + search.seconds
     best = _best_joint_plan(problem, plans, lambda: search.now() > latest)
     best = min([best, *_with_block_weights(problem, plans)], key=_total)
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_WEIGHT_ROUNDS):
         if search.now() > latest:
             break
         further = _with_table_weights(problem, best, search)
-        if further is None or not _total(further) < _total(best) * (1 - _GAIN):
+        if further is None or not _total(further) < _total(best) * (1 - _LEAST_RELATIVE_GAIN):
             break
         best = further
     is_other_noise = best_separate.measurements.noise is not best.measurements.noise
@@ -216,7 +220,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
         gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
         return float(each.sum()), of_blocks.T @ gains
 
-    theta = improve_weights(np.ones(len(blocks)), errors, costs, norm, _STEPS)
+    theta = improve_weights(np.ones(len(blocks)), errors, costs, norm, _MOST_WEIGHT_STEPS)
     shares = theta * costs
     weights = zip(blocks, theta / scales, shares > _LEAST_SHARE * shares.max(), strict=True)
     return fit_noise_scales(
@@ -292,7 +296,9 @@ def _reweighted_tables(workload: Workload, plan: LinearPlan) -> tuple[Product, .
         if own_error.tables[0].rmse > 0:
             answered.append((product, (table.rmse / own_error.tables[0].rmse) ** 2))
     factors = [factor for _, factor in answered]
-    if not factors or (len(factors) == len(workload.products) and np.ptp(factors) < _GAIN):
+    if not factors or (
+        len(factors) == len(workload.products) and np.ptp(factors) < _LEAST_RELATIVE_GAIN
+    ):
         return None
     largest = max(factors)
     products = []

@@ -40,7 +40,7 @@ from leastnoise._workload import (
 
 # If the interval of a ratio is unbounded, the search uses the standard error by the delta method,
 # divided by this number. The result is large, and decreases with the noise.
-_UNBOUNDED = 0.1
+_UNBOUNDED_ERROR_DIVISOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ComparisonGoal:
             return errors.std_error
         if math.isfinite(errors.margin):
             return errors.margin
-        return errors.std_error / _UNBOUNDED
+        return errors.std_error / _UNBOUNDED_ERROR_DIVISOR
 
 
 def comparison_goals(

@@ -26,7 +26,7 @@ from leastnoise._workload import Statistic, Target, Workload
 
 # If an interval is unbounded, the search adds to the target the error by the delta method, divided
 # by this number. The result is large, and decreases with the noise.
-_UNBOUNDED = 0.1
+_UNBOUNDED_ERROR_DIVISOR = 0.1
 # Each table counts as at least this share of the largest table's part of the error.
 _LEAST_SHARE = 0.01
 
@@ -63,7 +63,9 @@ class MomentGoal:
         It is above the target if an interval is unbounded.
         """
         return max(
-            self.most + error.delta / _UNBOUNDED if math.isinf(error.promised) else error.promised
+            self.most + error.delta / _UNBOUNDED_ERROR_DIVISOR
+            if math.isinf(error.promised)
+            else error.promised
             for error in _errors(self, plan)
         )
 

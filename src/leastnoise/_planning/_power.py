@@ -50,7 +50,7 @@ _OUTCOME = "outcome"
 _MOST_ROWS = 2**50  # the most rows of an arm
 _MOST_SIZE = Fraction(100)  # the largest budget, at which integer noise is below a tenth of a row
 _LEAST_SIZE = Fraction(1, 2**20)  # the epsilon or rho at which the search for a budget begins
-_DIGITS = 4  # decimal digits of a searched budget
+_BUDGET_DIGITS = 4  # decimal digits of a searched budget
 _EFFECT_STEPS = 60  # halvings of the interval that contains the least effect
 
 
@@ -356,13 +356,13 @@ def _search_budget(
         )
     low = _LEAST_SIZE
     high = _MOST_SIZE
-    while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
+    while high / low > 1 + Fraction(1, 10 ** (_BUDGET_DIGITS + 1)):
         middle = Fraction(math.sqrt(float(low) * float(high)))
         if reaches(middle):
             high = middle
         else:
             low = middle
-    step = Fraction(10) ** (math.floor(math.log10(high)) + 1 - _DIGITS)
+    step = Fraction(10) ** (math.floor(math.log10(high)) + 1 - _BUDGET_DIGITS)
     number = math.ceil(high / step) * step
     return _result(outcome, plan_of(number), effect, size)
 

@@ -56,7 +56,7 @@ FILES_ADVICE = (
 _PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
 # the largest number of bits of all factors of a block together: sums over 2^32 rows must stay below
 # 2^62
-_BITS = 29
+_MOST_BLOCK_BITS = 29
 _LEAST_BITS = 5  # least bits of a coefficient along time; below, rounding costs too much
 _FIRST_BITS = 20  # bits of the first strategy along time, which only gives weights
 _WEIGHT_BITS = 20  # bits of the weight of a table of one period
@@ -366,7 +366,7 @@ def _bits_left_for_time(plan_of_period: Plan) -> int:
         * math.prod(largest_entry(factor.operator) for factor in block.factors)
         for block in measured.blocks
     )
-    return _BITS - math.ceil(math.log2(max(largest)))
+    return _MOST_BLOCK_BITS - math.ceil(math.log2(max(largest)))
 
 
 def _check_workload(workload: Workload, series: SeriesOptions) -> None:

@@ -57,7 +57,7 @@ from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
 # the largest square of (half width of a count's interval / size); above it, the interval of a mean
 # is practically unbounded
-_CLEAR = 0.99
+_MOST_WIDTH_RATIO = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class MeanGoal:
         else:
             count_unit = float(plan.domain.measure(number).unit)
         margin_of_size = (times * counts.largest_std + step) * count_unit
-        return half * amounts / (1 - min(_CLEAR, (margin_of_size / self.size) ** 2))
+        return half * amounts / (1 - min(_MOST_WIDTH_RATIO, (margin_of_size / self.size) ** 2))
 
 
 StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
@@ -262,13 +262,17 @@ def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
 
 _WEIGHT_BITS = 20  # bits of a table's exact weight
 _LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
-_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
-_ROUNDS = 8  # rounds of moving weights; for tables on shared attributes, 6 were as good as 30
+_MOST_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
+_MOST_WEIGHT_ROUNDS = (
+    8  # rounds of moving weights; for tables on shared attributes, 6 were as good as 30
+)
 _NEAR_BOUND_RATIO = 1.002  # ratios this near to their bound need no further round
 _COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
-_FINALISTS = 2  # the strategies that are searched again with the full time
-_BEHIND = 1.1  # with the full time, a strategy that is worse by up to this factor may be the best
+_MOST_FINALISTS = 2  # the strategies that are searched again with the full time
+_FINALIST_ERROR_RATIO = (
+    1.1  # with the full time, a strategy that is worse by up to this factor may be the best
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,12 +317,16 @@ def balance_plan(
     search = search or Search()
     finalists = list[BalancedPlan]()
     for trial in _compare_strategies(
-        equalised_weights(workload, goals), privacy, tuple(goals), _ROUNDS, search
-    )[:_FINALISTS]:
+        equalised_weights(workload, goals), privacy, tuple(goals), _MOST_WEIGHT_ROUNDS, search
+    )[:_MOST_FINALISTS]:
         if search.progress is not None:
             search.progress(trial.plan.strategy)
         again = _search_weights(trial, trial.workload, search)  # this time with the full time limit
-        finalists += [trial] if again is None else [trial, _equalise_ratios(again, _ROUNDS, search)]
+        finalists += (
+            [trial]
+            if again is None
+            else [trial, _equalise_ratios(again, _MOST_WEIGHT_ROUNDS, search)]
+        )
     return min(finalists, key=lambda trial: trial.ratio)
 
 
@@ -342,7 +350,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
         least = max(planner.least_seconds(workload, norm) for norm in norms)
         if least <= quick.seconds:
             seconds_of_planners.append(max(planner.most_seconds(workload, norm) for norm in norms))
-    return first + sum(sorted(seconds_of_planners)[-_FINALISTS:])
+    return first + sum(sorted(seconds_of_planners)[-_MOST_FINALISTS:])
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
@@ -388,10 +396,12 @@ def _compare_strategies(
     ]
     compared: list[BalancedPlan] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
-        if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
+        if not compared or trial.mean <= _FINALIST_ERROR_RATIO * min(
+            other.ratio for other in compared
+        ):
             compared.append(_equalise_ratios(trial, most_rounds, search))
     compared.sort(key=lambda trial: trial.ratio)
-    return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
+    return [trial for trial in compared if trial.ratio <= _FINALIST_ERROR_RATIO * compared[0].ratio]
 
 
 def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> BalancedPlan:
@@ -422,7 +432,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
             now = _evaluate_balance(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
             seconds = _quick_search(search, workload, now.plan.privacy).seconds
-            if searches < _SEARCHES:
+            if searches < _MOST_SEARCHES:
                 searched = _search_weights(now, workload, search, seconds)
             else:
                 searched = None
@@ -530,8 +540,8 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
     )
 
 
-_DIGITS = 4  # decimal digits of a least budget
-_GUESSES = 30  # the most estimates of the budget for fixed measurements
+_BUDGET_DIGITS = 4  # decimal digits of a least budget
+_MOST_BUDGET_ESTIMATES = 30  # the most estimates of the budget for fixed measurements
 _MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
 _NO_BUDGET = (
     "No budget up to {most} keeps every target, and a budget this large protects nobody. Allow "
@@ -645,7 +655,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
             _evaluate_balance(
                 plan_for_workload(best.workload, best.plan, within), best.workload, best.goals
             ),
-            _ROUNDS,
+            _MOST_WEIGHT_ROUNDS,
             search,
         )
     except InputError:  # the measurements of the plan cannot be rescaled
@@ -660,7 +670,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
         return plan, float(ratios(goals, plan).max())
 
     # Find the least size for which these measurements keep every goal.
-    for _ in range(_GUESSES):
+    for _ in range(_MOST_BUDGET_ESTIMATES):
         guess = _round_up_to_digits(
             float(size) * _budget_factor(scaled(size)[1], best.plan.privacy)
         )
@@ -715,7 +725,7 @@ def _budget_factor(ratio: float, privacy: Privacy) -> float:
 
 def _last_digit_unit(epsilon_or_rho: Fraction) -> Fraction:
     """Return one unit in the fourth significant digit of an epsilon or rho."""
-    return Fraction(10) ** (math.floor(math.log10(epsilon_or_rho)) + 1 - _DIGITS)
+    return Fraction(10) ** (math.floor(math.log10(epsilon_or_rho)) + 1 - _BUDGET_DIGITS)
 
 
 def _round_up_to_digits(epsilon_or_rho: float) -> Fraction:

@@ -19,7 +19,7 @@ NARROW_WIDTH = Fraction(1, 1000)
 LARGEST_NARROW_NUMBER = 10  # the whole numbers from 0 to this number are edges of cells
 _STEPS_PER_DECADE = ("1", "1.5", "2", "3", "5", "7")
 _COARSE_STEPS_PER_DECADE = ("1", "2", "5")
-_DECADES = range(1, 9)  # fine steps for positive numbers from 10 to 10^9
+_FINE_DECADES = range(1, 9)  # fine steps for positive numbers from 10 to 10^9
 _FAR_DECADES = range(9, 16)  # one cell for each decade; larger doubles are not exact
 _SMALL_DECADES = range(-6, 0)
 _MOST_CATEGORIES = 100  # categories that a search keeps
@@ -203,7 +203,7 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
     (99, True)
     """
     positive = {Fraction(number) for number in range(LARGEST_NARROW_NUMBER + 1)}
-    positive |= _log_edges(_DECADES, _STEPS_PER_DECADE)
+    positive |= _log_edges(_FINE_DECADES, _STEPS_PER_DECADE)
     positive |= _log_edges(_FAR_DECADES, ("1",))
     if has_years:
         positive |= {Fraction(year) for year in range(FIRST_YEAR, LAST_YEAR + 2, 5)}

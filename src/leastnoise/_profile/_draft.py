@@ -22,7 +22,7 @@ from leastnoise._trusted.check import exact_positive, number_text
 
 DRAFT_FILE = "spec.toml"
 _MOST_WHOLE_CELLS = 200  # a wider range of whole numbers is drafted in bins
-_BINS = 50  # bins of a drafted attribute, which users are expected to edit
+_DRAFTED_BINS = 50  # bins of a drafted attribute, which users are expected to edit
 _MOST_UNIT_BINS = 100  # bins of width 1 in a draft, which users are expected to edit
 _MOST_MONTHLY_YEARS = 20  # at most 240 months; a longer range is drafted by year
 _BUDGET_DIGITS = 4  # significant digits of a drafted budget
@@ -250,14 +250,14 @@ def _bin_count(low: Fraction, high: Fraction) -> int:
     width = high - low
     if width.denominator == 1 and 10 <= width <= _MOST_UNIT_BINS:
         return int(width)
-    return _BINS
+    return _DRAFTED_BINS
 
 
 def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
     """Return whether with equal bins half of the rows would be in a single bin."""
     if not findings.quartiles or high <= low:
         return False
-    width = float(high - low) / _BINS
+    width = float(high - low) / _DRAFTED_BINS
     first_quartile, _, third_quartile = findings.quartiles
     return third_quartile.value - first_quartile.value < width
 

@@ -48,7 +48,7 @@ _LEAST_WIDTH = 9  # width of a column in characters
 _MOST_LABEL_WIDTH = 42  # width of labels in characters; a choice of layout
 _NOTE_CHARACTERS = 110  # in one line of a note, whose merged cells are about this wide
 _SUPPRESSED = "\u2013"
-_A4 = 9  # Excel's number for this paper size
+_A4_PAPER_NUMBER = 9  # Excel's number for this paper size
 _FONT = {"font_name": "Calibri", "font_size": 10}
 _RULE = "#7f7f7f"
 _GREY = "#595959"
@@ -359,7 +359,7 @@ class PublicationWorkbook:
 
     def _set_page(self, sheet: Any) -> None:
         """Set up a sheet for printing on A4 paper."""
-        sheet.set_paper(_A4)
+        sheet.set_paper(_A4_PAPER_NUMBER)
         sheet.fit_to_pages(1, 0)
         sheet.set_footer("&L&8&A&R&8&P / &N")
         sheet.set_margins(left=0.5, right=0.5)

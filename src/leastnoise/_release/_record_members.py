@@ -17,7 +17,7 @@ from leastnoise._workload import Product, cell_sets
 
 _MOST_PRESENCES = 2**26  # counts of rows by unit and cell in memory (256 MB)
 _LEAST_STD = 0.5  # in units; gives a finite weight to a count without noise
-_ROUNDS = 60  # rounds over all rows; counts of a household survey agree after 10 to 30
+_MOST_ROUNDS = 60  # rounds over all rows; counts of a household survey agree after 10 to 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +143,7 @@ def exchange_members(
         shared_codes = codes[:, list(shared_positions)]
         strata = np.unique(shared_codes, axis=0, return_inverse=True)[1].reshape(-1)
     row_of_place = np.arange(len(codes))
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         order = np.lexsort((random.random(len(codes)), strata))
         order = order[: len(order) // 2 * 2]
         first = order[::2]

@@ -13,7 +13,7 @@ from leastnoise._estimation import Outcome
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
-_ROUNDS = 50  # rounds of raking; two tables of a survey agree within 1% after about ten
+_MOST_RAKING_ROUNDS = 50  # rounds of raking; two tables of a survey agree within 1% after about ten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +106,7 @@ def rake_weights(
     low, high = float(measure.low_units), float(measure.high_units)
     start = float(totals[0].sums.sum()) * records_per_row / len(codes)
     weights = np.full(len(codes), np.clip(start, low, high))
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_RAKING_ROUNDS):
         for table in totals:
             rows, cells = table.cells(codes)
             targets = table.sums.reshape(-1) * records_per_row

@@ -44,7 +44,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, cell_sets, marginals
 
-_HOURS = 24  # hours per day
+_HOURS_PER_DAY = 24  # hours per day
 _MOST_GROUPS = 4096  # groups of units; counting each takes a pass over the rows
 _LEAST_VARIANCE = 1e-300  # replaces 0 as a divisor; the smallest normal double is 2e-308
 _LEAST_WHOLE_WIDTH = 100  # in bins of this width, values drawn with three digits are whole
@@ -510,15 +510,17 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
     part = random.random(len(codes))
     if with_time:
         day = np.floor(part * days).astype(np.int64)
-        hours = first * _HOURS + (codes if kind.by == "hour" else day * _HOURS + codes)
+        hours = first * _HOURS_PER_DAY + (
+            codes if kind.by == "hour" else day * _HOURS_PER_DAY + codes
+        )
     else:
         cells = np.array(
-            [period_of((first + day) * _HOURS, kind.by) - kind.first for day in range(days)]
+            [period_of((first + day) * _HOURS_PER_DAY, kind.by) - kind.first for day in range(days)]
         )
         order = np.argsort(cells, kind="stable")
         begin, end = (np.searchsorted(cells[order], codes, side=side) for side in ("left", "right"))
         positions = begin + np.floor(part * (end - begin)).astype(np.int64)
-        hours = (first + order[np.minimum(positions, days - 1)]) * _HOURS
+        hours = (first + order[np.minimum(positions, days - 1)]) * _HOURS_PER_DAY
     seconds = hours * 3600 + (random.integers(0, 3600, len(codes)) if with_time else 0)
     written_as: Any = kind_to_json(kind).get("format") or (
         "%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d"

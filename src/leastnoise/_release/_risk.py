@@ -26,7 +26,7 @@ from leastnoise._trusted.accounting import (
 PRIOR = 0.5
 """The probability that the reader gives to each of the two tables before reading."""
 _LARGE_LOSS = Fraction(10**6)  # at this epsilon, rho or mu squared every chance rounds to 1
-_BISECTIONS = 60  # each halves an interval of length 1; a double has fewer bits
+_BISECTION_STEPS = 60  # each halves an interval of length 1; a double has fewer bits
 
 
 def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
@@ -89,7 +89,7 @@ def _concentrated_distance(rho: float) -> float:
     """
     low = 0.0
     high = 1.0
-    for _ in range(_BISECTIONS):
+    for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         if middle < 1 and 2 * middle * math.atanh(middle) < rho:
             low = middle

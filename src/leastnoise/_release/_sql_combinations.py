@@ -42,7 +42,7 @@ from leastnoise._workload import (
 
 AnswerOf = Callable[[Aggregate], FloatArray]
 """From an aggregate to its answers, one for each group of a grouping set, flat."""
-_ROUNDING = 2.0**-40  # relative size of a variance that may be only a rounding error
+_VARIANCE_ROUNDING = 2.0**-40  # relative size of a variance that may be only a rounding error
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class CombinationIntervals:
         slope = np.divide(shared, bottom_variance, out=np.zeros_like(shared), where=is_noisy)
         residual_variance = np.maximum(top_variance - slope * shared, 0.0)
         residual_variance = np.where(
-            residual_variance > _ROUNDING * top_variance, residual_variance, 0.0
+            residual_variance > _VARIANCE_ROUNDING * top_variance, residual_variance, 0.0
         )
         top_step = self._half_step(numerator) * np.ones_like(slope)
         if not any(term.part for term, _ in numerator.factors):  # the errors of means are centred

@@ -24,8 +24,8 @@ from leastnoise._trusted.check.arrays import FloatArray
 
 _MOST_TABLES = 200  # tables that the page lists; a choice of layout
 _MOST_CELLS = 40  # the largest cells of each table
-_CLOSE = 1.0  # in margins: a released answer is about this close to the true answer
-_USABLE = 2.0  # in margins: beyond it, the records contradict the release
+_CLOSE_MARGINS = 1.0  # in margins: a released answer is about this close to the true answer
+_USABLE_MARGINS = 2.0  # in margins: beyond it, the records contradict the release
 
 
 class CellView(NamedTuple):
@@ -177,9 +177,9 @@ def _rate_difference(difference: float, margin: float) -> str:
     """Return the text key that rates whether records can replace a table."""
     if math.isnan(margin) or math.isnan(difference):
         return "utility_unknown"
-    if difference <= _CLOSE * margin:
+    if difference <= _CLOSE_MARGINS * margin:
         return "utility_close"
-    if difference <= _USABLE * margin:
+    if difference <= _USABLE_MARGINS * margin:
         return "utility_usable"
     return "utility_far"
 

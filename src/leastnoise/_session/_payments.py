@@ -615,13 +615,13 @@ _BYTES_PER_CELL = 64  # counts, noise and noisy answers, for each cell of the la
 _BYTES_PER_NOISY_ANSWER = 16  # for each noisy answer, as long as the release runs
 _BYTES_PER_ANSWER = 100  # for each answer of the largest table
 _BYTES_PER_LABEL = 900  # for each label of a written table, as texts in both formats
-_BLOCK = 2**20  # bytes of a CSV file between two reports of progress
+_BYTES_PER_REPORT = 2**20  # bytes of a CSV file between two reports of progress
 _BYTES_PER_SECOND = 2e7
 
 
 def count_csv_blocks(source: Any) -> int:
     """Return the number of CSV blocks to read, for progress lines; 0 if unknown."""
-    return sum(math.ceil(size / _BLOCK) for size in list_csv_sizes(source))
+    return sum(math.ceil(size / _BYTES_PER_REPORT) for size in list_csv_sizes(source))
 
 
 def list_csv_sizes(source: Any) -> list[int]:

@@ -30,10 +30,10 @@ from leastnoise._trusted.accounting import Noise, parameters_by_name
 from leastnoise._trusted.measurements import Block, cost, split_by_quantity
 from leastnoise._workload import Product, Workload
 
-_BITS = 30  # bits of weights
-_WIDEST = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
+_WEIGHT_BITS = 30  # bits of weights
+_MOST_WEIGHT_EXPONENT = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
 # the precision and the most steps of the search for the exponent
-_EXPONENT = {"xatol": 0.03, "maxiter": 11}
+_EXPONENT_SEARCH = {"xatol": 0.03, "maxiter": 11}
 # maximum number of queries and blocks for which splits of the budget are tried
 _MOST_TRIED = 2**20, 256
 # maximum number of parts that are all searched; each takes some seconds with 77 tables
@@ -117,7 +117,7 @@ def _as_counts(product: Product, importance: float, count_measure: str | None = 
     The table counts the values of ``count_measure``, or rows if ``count_measure`` is None.
     """
     mantissa, exponent = math.frexp(math.sqrt(importance))
-    weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+    weight = Fraction(round(mantissa * 2**_WEIGHT_BITS)) * Fraction(2) ** (exponent - _WEIGHT_BITS)
     return replace(product, measure=count_measure, weight=weight, target=None, size=None)
 
 
@@ -248,7 +248,10 @@ def _balance_parts(
         search = partial(changed, part_number)
         strengths[part_number] = float(
             minimize_scalar(
-                search, bounds=(-_WIDEST, _WIDEST), method="bounded", options=_EXPONENT
+                search,
+                bounds=(-_MOST_WEIGHT_EXPONENT, _MOST_WEIGHT_EXPONENT),
+                method="bounded",
+                options=_EXPONENT_SEARCH,
             ).x
         )
     return joined(strengths)

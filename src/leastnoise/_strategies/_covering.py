@@ -144,9 +144,13 @@ _MOST_MERGED = 1200  # maximum number of requested tables of which pairs are mer
 # maximum number of requested tables times candidates for which cuboids are chosen greedily among
 # all
 _MOST_CHOSEN = 1 << 25
-_STEPS = 15  # steps of the rough weights by which starts are compared
-_LAID = 60  # blocks of all placements on one design; there are at least three placements
-_SEED = 4  # seed of the random order in which attributes are placed on the points of a design
+_ROUGH_WEIGHT_STEPS = 15  # steps of the rough weights by which starts are compared
+_BLOCKS_OF_PLACEMENTS = (
+    60  # blocks of all placements on one design; there are at least three placements
+)
+_PLACEMENT_SEED = (
+    4  # seed of the random order in which attributes are placed on the points of a design
+)
 
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
@@ -387,7 +391,9 @@ def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Desig
     ):
         errors = diagonal_errors(incidence(closure, tables), coefficients)
         count = len(tables)
-        theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
+        theta = improve_weights(
+            np.full(count, 1 / count), errors, np.ones(count), 1, _ROUGH_WEIGHT_STEPS
+        )
         error = errors(theta**2)[0]
         if best is None or error < best[0]:
             best = error, origin, tables, errors, theta
@@ -460,7 +466,7 @@ def _start_families(
 
     If many tables are requested, there are fewer families.
     """
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(_PLACEMENT_SEED)
     used = sorted({i for attributes in requested for i in attributes})
     yield "asked tables", requested
     if 1 < len(requested) <= _MOST_MERGED:
@@ -473,7 +479,7 @@ def _start_families(
     for strength in [width] if is_large else range(max(1, width - 1), width + 1):
         for name, points, blocks in designs(strength, len(used)):
             if len(blocks) <= _MOST_TABLES // 4:
-                for turn in range(1 if is_large else max(3, _LAID // len(blocks))):
+                for turn in range(1 if is_large else max(3, _BLOCKS_OF_PLACEMENTS // len(blocks))):
                     yield name, _place_attributes(closure.shape, used, (points, blocks), rng, turn)
     for size in (width + 1, width):
         if 2 <= size <= len(used) and math.comb(len(used), size - 1) <= _MOST_TABLES:

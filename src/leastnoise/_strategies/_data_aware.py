@@ -215,19 +215,19 @@ PLANE_TEST_SHARE = Fraction(4, 100)
 PLANE_FIRST_SHARE = Fraction(1, 4)
 GROUP_SHARE = Fraction(2, 5)
 # if the estimated number of buckets is above this share of the cells, no blocks are joined
-_HARD = 0.6
-_CLEAR = 1.2  # the test has no power if its noise times this number exceeds the share
+_MOST_BUCKET_SHARE = 0.6
+_TEST_NOISE_FACTOR = 1.2  # the test has no power if its noise times this number exceeds the share
 _BUCKETS_A_BLOCK = 7
 # the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
-_LEVELS = (4, 6)
+_FIRST_ROUND_LEVELS = (4, 6)
 _NARROW_LEVELS = (7, 8)
 _MOST_NARROW_CELLS = 4  # maximum number of cells of a narrow query
 _LEAST_GROUPED_HALVINGS = 4  # from this number of halvings on, parts are also measured in groups
 # target records in a part, in units of 1 / epsilon
-_FINEST = 2.0
-_COARSEST = 11.0
+_LEAST_PART_RECORDS = 2.0
+_MOST_PART_RECORDS = 11.0
 # blocks are joined if the target for all of them is at most this number of parts
-_LIGHT = 0.5
+_JOINED_PART_RATIO = 0.5
 _LIGHT_NARROW = 2.0
 
 
@@ -240,9 +240,9 @@ def plane_regime(
     ``partition_cost``, the arguments are public numbers.
     """
     buckets = float(Fraction(partition_cost) * exact_positive("epsilon", epsilon))
-    if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
+    if max(buckets, _TEST_NOISE_FACTOR / float(PLANE_TEST_SHARE)) > _MOST_BUCKET_SHARE * cells:
         return "fixed", 0
-    fewest, most = _NARROW_LEVELS if has_narrow_queries else _LEVELS
+    fewest, most = _NARROW_LEVELS if has_narrow_queries else _FIRST_ROUND_LEVELS
     return "blocks", int(
         2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
     )
@@ -268,7 +268,11 @@ def records_per_part(buckets: float, records: float) -> float:
     """
     least = 4 / float(PLANE_TEST_SHARE)
     return min(
-        max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST
+        max(
+            _MOST_PART_RECORDS * (max(buckets, least) / max(records, least)) ** 1.5,
+            _LEAST_PART_RECORDS,
+        ),
+        _MOST_PART_RECORDS,
     )
 
 
@@ -302,7 +306,9 @@ def divide_parts(
     """
     shares = np.asarray(counts * float(parts_per_record), dtype=np.float64)
     starts = tree.starts[base_level]
-    first = _join_blocks(tree, base_level, shares, _LIGHT_NARROW if has_narrow_queries else _LIGHT)
+    first = _join_blocks(
+        tree, base_level, shares, _LIGHT_NARROW if has_narrow_queries else _JOINED_PART_RATIO
+    )
     deserved = np.maximum(counts, 1) * float(parts_per_record)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base_level).astype(

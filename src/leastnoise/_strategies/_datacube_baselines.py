@@ -47,8 +47,8 @@ from leastnoise._workload import Workload
 
 _MOST_CELLS = 1024  # maximum number of cells of an attribute that is coded in bits
 # the relative gap of the largest variance over its bound
-_GAP = 1e-6
-_STEPS = 5000  # maximum number of steps of the dual ascent
+_RELATIVE_GAP = 1e-6
+_MOST_ASCENT_STEPS = 5000  # maximum number of steps of the dual ascent
 
 
 def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
@@ -302,7 +302,9 @@ def residual_noise_max(
         variances = np.asarray(matrix.T @ (np.where(c > 0, inverse, 0.0) * dims)) * per_cell
         return variances / total**2, total**2, inverse
 
-    over, _, value, inverse = dual_ascent(step, np.full(len(sets), 1 / len(sets)), _GAP, _STEPS)
+    over, _, value, inverse = dual_ascent(
+        step, np.full(len(sets), 1 / len(sets)), _RELATIVE_GAP, _MOST_ASCENT_STEPS
+    )
     return inverse / table_sizes(closure.shape, attribute_sets(closure)), over * value, max(bounds)
 
 

@@ -49,15 +49,15 @@ from leastnoise._workload import Workload
 _MOST_TABLES = 128  # maximum number of tables of levels that are weighted together
 _MOST_SPACES = 256  # maximum number of residual spaces that are weighted together
 _ADDED_BUDGET_SHARE = 0.15  # share of the budget with which a table is added
-_STEPS = 12  # descent steps after each added table
-_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
+_STEPS_PER_TABLE = 12  # descent steps after each added table
+_LEAST_RELATIVE_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
 # maximum number of orbits whose groups get separate weights; columns of more cells are not added up
 _MOST_ORBITS = 2**12
 _MOST_CELLS = 2**16  # maximum number of cells of the attribute with levels
 _GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get separate weights
 _FIRST_STEPS = 30  # steps of the descent from each start
 _MOST_STEPS = 600  # maximum number of steps of the descent from the best start
-_HEAVIEST = 2**12  # largest integer row weight of a group
+_MOST_ROW_WEIGHT = 2**12  # largest integer row weight of a group
 _LEAST_LEVEL_SHARE = 1e-9  # share that keeps every level's gradient finite
 _LEAST_SPENT = 1e-8  # squared weight below which a table is left out
 
@@ -266,7 +266,7 @@ class _GroupWeights:
                 )
             )
         best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
-        if error < initial_error * (1 - _GAIN):
+        if error < initial_error * (1 - _LEAST_RELATIVE_GAIN):
             best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
         spent = zip(self.tables, self.divide_budget(best)[2], strict=True)
         columns = {
@@ -293,10 +293,10 @@ def _weighted_table(
         level_tables.levels.level(factor.operator) or 0
     ]
     rounded = np.maximum(
-        1, np.rint(np.sqrt(squared_weights)[groups] * _HEAVIEST / heaviest)
+        1, np.rint(np.sqrt(squared_weights)[groups] * _MOST_ROW_WEIGHT / heaviest)
     ).astype(np.int64)
     along[factor.attributes] = Factor(factor.attributes, factor.operator, rounded)
-    return Block(tuple(along.values()), block.scale, block.measure), heaviest / _HEAVIEST
+    return Block(tuple(along.values()), block.scale, block.measure), heaviest / _MOST_ROW_WEIGHT
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
@@ -315,10 +315,10 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
         for table in np.flatnonzero(best.theta == 0):
             theta = best.theta * (1 - _ADDED_BUDGET_SHARE)
             theta[table] = _ADDED_BUDGET_SHARE / cost[table]
-            theta = improve_weights(theta, errors, cost, 1, _STEPS)
+            theta = improve_weights(theta, errors, cost, 1, _STEPS_PER_TABLE)
             tried.append((errors(theta**2)[0], theta))
         weights = least_error(errors, cost, min(tried, key=lambda pair: pair[0])[1], norm=1)
-        if not weights.error < best.error * (1 - _GAIN):
+        if not weights.error < best.error * (1 - _LEAST_RELATIVE_GAIN):
             break
         best = weights
     return best

@@ -22,7 +22,7 @@ Seconds = Callable[[Workload], float]
 LEAST_EFFORT = 0.01  # the least share of the steps of a full search
 # mean number of fits along an attribute if the weights of its query sets depend on the other
 # attributes
-_FITS = 1.3
+_MEAN_FITS = 1.3
 # maximum number of queries along an attribute whose errors are computed one by one
 _MOST_LISTED = 2**20
 _MOST_SEARCHED = 1024  # cells
@@ -131,7 +131,7 @@ def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
             structured,
             len(rows) == 1,
             sum(count for queries, count in rows.items() if not queries.form.structured),
-            _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
+            _MEAN_FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
         )
     return costs
 

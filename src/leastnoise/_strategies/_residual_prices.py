@@ -30,7 +30,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import privacy_of_part
 
 # the search ends when the logarithm of the number of rows is this precise
-_SEARCH = {"xatol": 1e-6, "maxiter": 60}
+_SEARCH_OPTIONS = {"xatol": 1e-6, "maxiter": 60}
 _LEAST_PRICE = 1e-9  # the least price of a space with G, relative to the price of its cells
 
 
@@ -124,7 +124,7 @@ class _SpacePairs:
             lambda log_rows: self._error(math.exp(log_rows), max_rows, max_rows_in_cell),
             bounds=(math.log(max_rows_in_cell), math.log(max_rows)),
             method="bounded",
-            options=_SEARCH,
+            options=_SEARCH_OPTIONS,
         )
         squares = self._best_squares(math.exp(optimum.x), max_rows, max_rows_in_cell)
         return self.errors[self.index_of_space] / squares[self.index_of_space] ** 2

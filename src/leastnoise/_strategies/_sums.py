@@ -57,17 +57,18 @@ SURE = 6
 # the largest weight of a row, by norm, for which sums of squared weights times squared coefficients
 # stay below 2^63
 HEAVIEST = {1: 2**20, 2: 2**16}
-_RATIO = 1.2  # ratio of a candidate threshold to the previous one
+_THRESHOLD_RATIO = 1.2  # ratio of a candidate threshold to the previous one
 # the public maximum is at most this many times the least candidate
 _MAXIMUM_OVER_LEAST_CANDIDATE = 1000
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
 _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
-_ROOM = 2**62 // MOST_ROWS
+# a row weight times the largest limit stays below it, so that sums over all rows fit into int64
+_MOST_WEIGHTED_LIMIT = 2**62 // MOST_ROWS
 _LEAST_BITS = 6  # least bits of a row's largest coefficient; below, rounding costs too much
-_EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
+_FIT_EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
 # gap of the Gaussian optimum; for prefix sums it adds less than 0.1% to the error and takes a
 # quarter of the time
-_GAP = 0.05
+_OPTIMUM_GAP = 0.05
 _NEGLIGIBLE_COEFFICIENT = 1e-9  # rows with smaller coefficients are left out
 # share of the budget for measuring every cell, in addition to rows of lower rank
 _CELL_BUDGET_SHARE = 1e-4
@@ -75,15 +76,15 @@ _BUCKET_RATIO = 1.6  # ratio of the end of a bucket to the end of the previous b
 _STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard errors
 # buckets above this number of standard errors are not shrunk to the tail; with Laplace noise this
 # happens to one empty bucket in 600
-_SURE = 4.0
+_SURE_ERRORS_OF_BUCKET = 4.0
 _GROUP_RATIO = 3.0  # the same ratio for buckets of groups
 # share of releases in which some empty bucket of a group is not shrunk, with Laplace noise
-_FALSE = 1e-4
+_FALSE_BUCKET_SHARE = 1e-4
 # for groups, which can omit buckets below a threshold that is too high, but cannot correct a
 # threshold that is too low
 _TAIL_INDEX = 0.5
 # squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
-_UNEVEN = 1 / 3
+_UNEVENNESS_EXPONENT = 1 / 3
 
 
 def limited_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
@@ -96,7 +97,7 @@ def limited_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
     return dense_gram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
-def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
+def candidate_cells(edges: IntArray, ratio: float = _THRESHOLD_RATIO) -> IntArray:
     """Return candidate cells whose upper edges grow by about ``ratio``.
 
     The last cell contains the public maximum.
@@ -387,9 +388,9 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
         return 1 / limits[None, :]
     weighted = limited_gram(gram, limits)
     if norm == 1:
-        rows = fit_p_identity(weighted, effort=_EFFORT).matrix()
+        rows = fit_p_identity(weighted, effort=_FIT_EFFORT).matrix()
     else:
-        rows = fit_gaussian_optimum(weighted, gap=_GAP).matrix
+        rows = fit_gaussian_optimum(weighted, gap=_OPTIMUM_GAP).matrix
     rows = rows[np.abs(rows).max(axis=1) > _NEGLIGIBLE_COEFFICIENT]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
         rows = np.vstack(
@@ -407,7 +408,7 @@ def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, 
     Each row uses all bits that are available if sums of 2^32 records of the largest limit must not
     overflow. The scale of each row becomes its weight.
     """
-    bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    bits = min(12 if norm == 1 else 8, (_MOST_WEIGHTED_LIMIT // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
         raise InputError(
             f"The public bounds are too large for whole coefficients: up to {int(limits.max())} "
@@ -632,7 +633,7 @@ class StopChoices(NamedTuple):
             self.stops[last_kept].stds,
             self.buckets.spans[: last_kept + 1],
             mode_bucket,
-            _SURE,
+            _SURE_ERRORS_OF_BUCKET,
         )[mode_bucket:]
         return missing
 
@@ -748,7 +749,7 @@ def _exceedance_threshold(count: int) -> float:
 
     The result is in standard errors of Laplace noise.
     """
-    return math.log(count / (2 * _FALSE)) / math.sqrt(2)
+    return math.log(count / (2 * _FALSE_BUCKET_SHARE)) / math.sqrt(2)
 
 
 def choose_group_threshold(
@@ -767,7 +768,7 @@ def choose_group_threshold(
     # of squares. The sizes are not known yet, so this sum is multiplied by k^(1/3).
     gram = gram_of(Total(len(edges)))
     law = TailLaw(certain_count, _TAIL_INDEX)
-    lost = sum_grams([(groups ** (_UNEVEN - 2), gram)])
+    lost = sum_grams([(groups ** (_UNEVENNESS_EXPONENT - 2), gram)])
     cells = candidate_cells(edges)
     return choose_threshold(
         gram,

@@ -50,8 +50,8 @@ from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
-_PULLS = np.geomspace(3e-3, 1e3, 12)  # in mean squared column norms of the workload
-_MIDDLE = len(_PULLS) // 2
+_CANDIDATE_PULLS = np.geomspace(3e-3, 1e3, 12)  # in mean squared column norms of the workload
+_MIDDLE_PULL = len(_CANDIDATE_PULLS) // 2
 _FIRST_STEP = 4  # the distance, in pulls, from the middle to the next tried pull
 # the search for the pull ends after a smaller relative gain of the squared error
 _LEAST_GAIN = 1e-3
@@ -328,7 +328,7 @@ def _fit_tilts(
         if group.grams:
             curves[number] = _tilt_curve(_TiltGrams(group.grams, *_merged_grams(group, slopes)))
     for number, curve in curves.items():
-        values[groups[number].value_slice] = curve.values_at(_MIDDLE)
+        values[groups[number].value_slice] = curve.values_at(_MIDDLE_PULL)
     tilts = {}
     for number, curve in curves.items():  # optimise the pull of each group in turn
         tilts[number] = _best_rows(groups[number], curve, terms, values)
@@ -356,11 +356,11 @@ def _best_pull(error: Callable[[int], float]) -> int:
     The error as a function of the pull has a single minimum. The search starts in the middle and
     halves its step until the gain is negligible.
     """
-    best, least = _MIDDLE, error(_MIDDLE)
+    best, least = _MIDDLE_PULL, error(_MIDDLE_PULL)
     step = _FIRST_STEP
     while step >= 1:
         before = least
-        for index in (max(best - step, 0), min(best + step, len(_PULLS) - 1)):
+        for index in (max(best - step, 0), min(best + step, len(_CANDIDATE_PULLS) - 1)):
             if (reached := error(index)) < least:
                 best, least = index, reached
                 break
@@ -424,8 +424,8 @@ class _TiltCurve:
         if index in self._fits:
             return self._fits[index]
         check_deadline()
-        start = None if index == _MIDDLE else self._fit(_MIDDLE)
-        pull = float(_PULLS[index]) * self._unit
+        start = None if index == _MIDDLE_PULL else self._fit(_MIDDLE_PULL)
+        pull = float(_CANDIDATE_PULLS[index]) * self._unit
         mean, tilt_weights = best_tilt(
             self._grams.tilt_gram, pull, None if start is None else start.tilt_weights
         )
@@ -444,7 +444,7 @@ class _TiltCurve:
         """Return the tilt and rows for a pull, with a small gap."""
         if index not in self._close_fits:
             start = self._fit(index)
-            pull = float(_PULLS[index]) * self._unit
+            pull = float(_CANDIDATE_PULLS[index]) * self._unit
             mean, _ = best_tilt(self._grams.tilt_gram, pull, start.tilt_weights, gap=_CLOSE_TILT)
             fitted = fit_contrast_rows(
                 self._grams.row_gram, mean, start.row_weights, gap=_CLOSE_ROWS

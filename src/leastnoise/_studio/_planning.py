@@ -56,9 +56,9 @@ from leastnoise._workload import Workload, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
-_PATIENCE = 0.5  # seconds without a change before planning begins
+_SECONDS_WITHOUT_CHANGE = 0.5  # seconds without a change before planning begins
 _MOST_UNDONE = 200  # changes; each draft takes some kilobytes
-_LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
+_CONFIDENCE_LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 class BackgroundProcess:
@@ -410,7 +410,7 @@ class Planning:
         self.background.start(
             self.state.number,
             lambda: _planning_request(draft),
-            0.0 if self._base is None else _PATIENCE,
+            0.0 if self._base is None else _SECONDS_WITHOUT_CHANGE,
         )
 
     def _update(self, number: int, message: Mapping[str, Any] | None) -> None:
@@ -740,7 +740,7 @@ def _render_planning_page(state: PlanningState, name: str, catalogue: Catalogue)
     for row in draft.rows:
         answers = sum(product.rows for product in row.products)
         rows.append((row.name(catalogue), catalogue.format_value(answers)))
-    levels = sorted({*_LEVELS, draft.level})
+    levels = sorted({*_CONFIDENCE_LEVELS, draft.level})
     return render_page(
         "planning.html",
         t=catalogue,

@@ -32,7 +32,7 @@ _NAMES = {"MONTH": "%B", "MON": "%b", "DAY": "%A", "DY": "%a", "AM": "%p", "PM":
 """Patterns of names. A name is written in the case of its pattern."""
 _HALVES_OF_DAY = ("AM", "PM")  # the spelling of DuckDB
 _PADDED = ("MONTH", "DAY")
-_WIDTH = 9  # PostgreSQL pads these names with blanks to this width
+_PADDED_NAME_WIDTH = 9  # PostgreSQL pads these names with blanks to this width
 _PATTERN = re.compile(
     r"(?P<fill>FM|TM)?(?:(?P<name>MONTH|MON|DAY|DY|AM|PM)|(?P<number>IYYY|YYYY|YY|MM|DDD|DD|IW|ID"
     r'|HH24|HH12|HH|MI|SS|MS|Q))|"(?P<text>[^"]*)"|(?P<other>[^A-Za-z"])',
@@ -120,7 +120,7 @@ def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
         return part
     return exp.Pad(
         this=part,
-        expression=exp.Literal.number(_WIDTH),
+        expression=exp.Literal.number(_PADDED_NAME_WIDTH),
         fill_pattern=exp.Literal.string(" "),
         is_left=False,
     )
