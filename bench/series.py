@@ -136,10 +136,10 @@ def against_brute_force(months: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             book = ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy)
             state = Path(folder, "private")
-            terms = release_contract(plan)
+            contract = release_contract(plan)
             values: list[tuple[np.ndarray, ...]] = []
             with book.running(2**20) as run:
-                Series.paid(terms, None, book, output="nowhere", run=run)
+                Series.paid(contract, None, book, output="nowhere", run=run)
             for month in range(months):
                 if empty and month % 5 == 3:
                     fresh = 0
@@ -175,7 +175,7 @@ def against_brute_force(months: int) -> None:
                 table = read_table(plan, frame)
                 for killed in [True, False] if month == months // 2 else [False]:
                     series = Series.resumed(
-                        terms,
+                        contract,
                         table,
                         book,
                         receipt := book.take_over(book.entries()[0], f"{month} {killed}"),
@@ -188,7 +188,7 @@ def against_brute_force(months: int) -> None:
                                 "answers_of_last_period",
                                 lambda *_: os.kill(os.getpid(), signal.SIGKILL),
                             )  # noqa: B010, RUF100
-                            again = Series.resumed(terms, table, book, receipt)
+                            again = Series.resumed(contract, table, book, receipt)
                             for _ in range(month + 1):
                                 again.period(state)
                         os.waitpid(child, 0)

@@ -76,6 +76,12 @@ WORDS = (
         "Coarse",
     ),
     (
+        "contract",
+        "what a release may do with private rows: domain, steps and budget",
+        "_trusted/kernel/_series.py",
+        "ReleaseContract",
+    ),
+    (
         "contrasts",
         "rows that determine the differences between cells, but not their total",
         "_trusted/linop/_structured.py",
@@ -258,12 +264,6 @@ WORDS = (
         "the covariance of least squares from some blocks, in the form that suits them",
         "_error/_equations.py",
         "Structure",
-    ),
-    (
-        "terms",
-        "what a release may do with private rows: domain, steps and budget",
-        "_trusted/kernel/_series.py",
-        "ReleaseContract",
     ),
     (
         "tilt",

@@ -62,9 +62,9 @@ def releases(
 ) -> Iterator[Release]:
     """Yield a release for each seed, after one check of the plan and one reading of rows."""
     run = mechanism_of(plan).prepare(plan)
-    terms = release_contract(plan)
+    contract = release_contract(plan)
     table = read_table(plan, rows)
     for seed in seeds:
         yield build_release(
-            run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options()
+            run(UnpaidSeries(contract, table, SeededEntropy(seed))), options or Options()
         )

@@ -19,8 +19,8 @@ def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:
 
 def runs(plan: Plan, table: Table) -> Callable[[SeededEntropy], Outcome]:
     """The same many times: the plan, which is public, is read and checked once."""
-    ready, terms = mechanism_of(plan).prepare(plan), release_contract(plan)
-    return lambda entropy: ready(UnpaidSeries(terms, table, entropy))
+    ready, contract = mechanism_of(plan).prepare(plan), release_contract(plan)
+    return lambda entropy: ready(UnpaidSeries(contract, table, entropy))
 
 
 def regime(outcome: Outcome) -> object:

@@ -158,10 +158,10 @@ def found_among(
     texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch
 ) -> FoundKeys:
     domain = Domain(agent=Unknown(10**5))
-    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
-    return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(
-        search
-    )
+    contract = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
+    return UnpaidSeries(
+        contract, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)
+    ).find(search)
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,10 @@ def test_key_search_keeps_only_the_largest() -> None:
 def test_key_search_is_the_only_step_of_its_series() -> None:
     domain = Domain(agent=Unknown(9))
     privacy = Privacy(ApproxDP(1, "1e-9"))
-    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
+    contract = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)
     table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
-    series = UnpaidSeries(terms, table, SeededEntropy(1))
+    series = UnpaidSeries(contract, table, SeededEntropy(1))
     assert series.find(search).keys == ("curl",)
     with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
         series.find(search)
@@ -237,13 +237,13 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
     with pytest.raises(ln.BudgetError):
         series.measure(total)
     with pytest.raises(ln.InternalError, match="This table has Keyed"):
-        UnpaidSeries(terms, table, SeededEntropy(1)).measure(total)
+        UnpaidSeries(contract, table, SeededEntropy(1)).measure(total)
 
     rows = Table(domain, {"agent": [0, 0, 1]})
     with pytest.raises(ln.InternalError, match="This table has Columns"):
-        UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
+        UnpaidSeries(contract, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
-        UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
+        UnpaidSeries(contract, table, SeededEntropy(1)).find(total)
 
     only = ReleaseContract(
         domain=domain, privacy=total.privacy, attributes=("agent",), declared_step=total

@@ -363,7 +363,7 @@ def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
     )
 
     with pytest.raises(
-        InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"
+        InputError, match=r"contract must be .*; got 'Domain, Privacy, str, str, str, Changing'"
     ):
         measure(lookalike, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="measurements must be Measurements; got 'Changing'"):
@@ -375,7 +375,7 @@ def test_plan_has_a_domain_and_a_privacy() -> None:
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
         with pytest.raises(InputError, match="of measurements must be"):
             replace(measurements, **changed)
-        with pytest.raises(InputError, match="terms must be Domain, Privacy, three str"):
+        with pytest.raises(InputError, match="contract must be Domain, Privacy, three str"):
             replace(adaptive_contract(ALL), **changed)
 
 

@@ -323,7 +323,7 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
     assert worst == pytest.approx(float(cost_of(plan)))
 
 
-def terms(plan: Measurements, late: str = "drop") -> ReleaseContract:
+def release_contract(plan: Measurements, late: str = "drop") -> ReleaseContract:
     return ReleaseContract(
         domain=DOMAIN,
         privacy=plan.privacy,
@@ -353,13 +353,13 @@ def pay_and_resume(
 ) -> Callable[[Sequence[Row] | None, int], Series]:
     """Pay, and return a function that draws a period from its rows."""
     with book.running(1000) as run:
-        Series.paid(terms(plan), None, book, output="out", run=run)
+        Series.paid(release_contract(plan), None, book, output="out", run=run)
 
     def resumed(rows: Sequence[Row] | None, period: int) -> Series:
         entry = book.entries()[-1]
         run = f"{period}-{len(book.entries())}"
         return Series.resumed(
-            terms(plan),
+            release_contract(plan),
             None if rows is None else rows_present(rows, period),
             book,
             book.take_over(entry, run),
@@ -453,7 +453,7 @@ def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> N
 
 def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
-    series = UnpaidSeries(terms(plan), rows_present(ROWS, 0), SeededEntropy(1))
+    series = UnpaidSeries(release_contract(plan), rows_present(ROWS, 0), SeededEntropy(1))
 
     with pytest.raises(InputError, match="carries out only the measurements"):
         series.measure(plan)
@@ -487,27 +487,27 @@ WITHOUT_PERIODS = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
 def test_series_with_an_undrawable_block_is_refused(block: Block, late: str, message: str) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER, more_blocks=[block])
     with pytest.raises(InputError, match=message):
-        terms(plan, late)
+        release_contract(plan, late)
 
 
 def test_series_needs_a_bound_on_rows_in_each_period() -> None:
     for bound in (None, ln.PerCellBound(2, "month"), ONE_ROW_A_MONTH):
-        assert terms(gaussian_plan(bound)).along == "month"
+        assert release_contract(gaussian_plan(bound)).along == "month"
     for bound in (ln.PerCellBound(1, "group"), ln.PerCellBound(2, ["month", "group"])):
         with pytest.raises(InputError, match="in no other cells"):
-            terms(gaussian_plan(bound))
+            release_contract(gaussian_plan(bound))
 
 
 def test_undrawable_series_is_refused() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     with pytest.raises(InputError, match="one of 'drop', 'arrival'"):
-        terms(plan, "never")
+        release_contract(plan, "never")
     with pytest.raises(InputError, match="let each row be a unit"):
-        terms(gaussian_plan(ONE_ROW_A_MONTH), "arrival")
+        release_contract(gaussian_plan(ONE_ROW_A_MONTH), "arrival")
     # A unit that counts once in all periods is not of one period.
     units_of_all_periods = gaussian_plan(ONE_ROW_A_MONTH, summed(LOWER, "ever"))
     with pytest.raises(InputError, match="count the units of each period"):
-        terms(units_of_all_periods, "drop")
+        release_contract(units_of_all_periods, "drop")
     # A choice outside the private file could be drawn again after each run that was stopped.
     with pytest.raises(InputError, match="must declare its measurements"):
         ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
@@ -549,7 +549,7 @@ def test_other_measurement_with_same_text_is_refused(
     """The private file refuses it before the record, and the recorded step afterwards."""
     state = tmp_path / "people.private"
     resumed = pay_and_resume(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
-    other_contract = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+    other_contract = release_contract(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt

@@ -183,15 +183,15 @@ def test_series_refuses_another_class_and_unknown_columns() -> None:
 
 
 def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
-    terms = many_steps(LINE, Privacy(PureDP(1)))
+    contract = many_steps(LINE, Privacy(PureDP(1)))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="1/2")
-    ledger = Ledger.create(tmp_path / "people.ledger", "people", terms.privacy)
+    ledger = Ledger.create(tmp_path / "people.ledger", "people", contract.privacy)
     rows = rows_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
     with ledger.running(2**20) as run:
-        series = Series.paid(terms, rows, ledger, output="out", run=run)
+        series = Series.paid(contract, rows, ledger, output="out", run=run)
         drawn_cells = series.choose_quantile_cells(selection)
         assert series.receipt is not None
     with ledger.running(2**20) as run:
         receipt = ledger.take_over(ledger.entries()[0], run)
-        resumed = Series.resumed(terms, None, ledger, receipt)
+        resumed = Series.resumed(contract, None, ledger, receipt)
         assert resumed.choose_quantile_cells(selection).tolist() == drawn_cells.tolist()

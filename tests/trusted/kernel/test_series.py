@@ -85,8 +85,8 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
             ReleaseContract(domain=domain, privacy=measurements.privacy), table, SeededEntropy(1)
         )
         uses = [
-            partial(Series.paid, terms, table, ledger, output="out")
-            for terms in (one_step(measurements), many_steps(domain, measurements.privacy))
+            partial(Series.paid, contract, table, ledger, output="out")
+            for contract in (one_step(measurements), many_steps(domain, measurements.privacy))
         ]
         for use in (
             *uses,
@@ -199,7 +199,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
             return True
 
     twin = object.__new__(Twin)
-    object.__setattr__(twin, "terms", adaptive_contract(PureDP(10**6)))
+    object.__setattr__(twin, "contract", adaptive_contract(PureDP(10**6)))
     object.__setattr__(twin, "receipt", None)
 
     with pytest.raises(InputError, match="got a Twin, for which nothing was paid"):
@@ -246,7 +246,7 @@ def test_series_gives_no_access_to_rows() -> None:
         pickle.dumps(series)
     with pytest.raises(TypeError, match=r"with Series\.paid"):
         Series()
-    for name in ("terms", "receipt"):
+    for name in ("contract", "receipt"):
         with pytest.raises(AttributeError, match="cannot be set"):
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):

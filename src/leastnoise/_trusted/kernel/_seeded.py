@@ -71,7 +71,7 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
             "simulate is for seeded noise, which protects nobody; got another source. Use a paid "
             "series, with a ledger."
         )
-    terms = ReleaseContract(
+    contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
     )
-    return UnpaidSeries(terms, table, entropy).measure(measurements)
+    return UnpaidSeries(contract, table, entropy).measure(measurements)

@@ -143,7 +143,7 @@ class ReleaseContract:
             type(None),
         }:
             raise refuse(
-                "terms",
+                "contract",
                 ", ".join(kind.__name__ for kind in (*types, type(self.declared_step))),
                 "Domain, Privacy, three str, Measurements or None",
             )
@@ -235,17 +235,18 @@ class Series(Immutable):
     All noise comes from the operating system. `Series.paid` or `Series.resumed` returns one.
 
     Attributes:
-        terms: its public terms.
+        contract: what the series may do; public.
         receipt: the ledger's receipt; None for an `UnpaidSeries`.
         private: whether it was paid for.
 
-    Guarantees: all outputs of all steps together satisfy the budget of the terms for their
+    Guarantees: all outputs of all steps together satisfy the budget of the contract for their
         neighbours and unit; (K1) to (K6).
 
-    >>> terms = ReleaseContract(
+    >>> contract = ReleaseContract(
     ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
     ... )
-    >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> table = Table(contract.domain, {"age": [0, 0, 1]})
+    >>> series = UnpaidSeries(contract, table, SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
     >>> str(series.left())
     'epsilon = 0.25'
@@ -254,9 +255,9 @@ class Series(Immutable):
     leastnoise._trusted.check._errors.BudgetError: A step requests epsilon = 0.5, ...
     """
 
-    __slots__ = ("__weakref__", "receipt", "terms")
+    __slots__ = ("__weakref__", "contract", "receipt")
 
-    terms: ReleaseContract
+    contract: ReleaseContract
     receipt: Receipt | None
 
     def __init__(self) -> None:
@@ -267,7 +268,7 @@ class Series(Immutable):
 
     @staticmethod
     def paid(
-        terms: ReleaseContract,
+        contract: ReleaseContract,
         table: Table | None,
         ledger: Ledger,
         *,
@@ -279,7 +280,7 @@ class Series(Immutable):
         """Charge the ledger for a series of steps, and return the series.
 
         Args:
-            terms: the steps to be carried out; public.
+            contract: the steps to be carried out; public.
             table: the encoded private rows; None if no step is requested before the series is
                 resumed.
             ledger: the ledger that pays now: the whole declared budget, or the cost of the only
@@ -290,62 +291,62 @@ class Series(Immutable):
             run: identification of this process, from ``ledger.running``.
 
         Raises:
-            InputError: the table does not belong to the terms, the only step costs more than is
+            InputError: the table does not belong to the contract, the only step costs more than is
                 declared, or periods of a series would be drawn from a budget that begins anew with
                 each day, week, month or year; nothing was spent.
             BudgetError: the ledger has less left than this costs; nothing was spent.
             LedgerError: the ledger cannot be used, or the rows were read in an earlier period of
                 its budget; nothing was spent.
         """
-        spent = _checked_cost(terms, table)
-        if terms.along:
+        spent = _checked_cost(contract, table)
+        if contract.along:
             _checked_ledger(ledger).check_not_periodic()
         receipt = _checked_ledger(ledger).reserve(  # (K3)
             cost=spent,
-            privacy=terms.privacy,
-            plan_digest=terms.digest(),
+            privacy=contract.privacy,
+            plan_digest=contract.digest(),
             output=output,
             description=description,
-            plan=terms.plan_text,
+            plan=contract.plan_text,
             options=options,
             run=run,
             read_on=None if table is None else table.read_on,
         )
         return _initialise(
             object.__new__(Series),
-            terms,
+            contract,
             _PrivateState(table, SystemEntropy(), spent, ledger),
             receipt,
         )
 
     @staticmethod
     def resumed(
-        terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
+        contract: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
     ) -> "Series":
         """Return a series that another process paid for and began, to continue it.
 
         Args:
-            terms: the terms that were paid for.
+            contract: the contract that was paid for.
             table: the encoded private rows; None if only recorded steps are requested.
             ledger: the ledger that paid.
             receipt: from ``ledger.take_over``.
 
         Raises:
-            InputError: the payment was for other terms, or the table does not belong to them.
+            InputError: the payment was for another contract, or the table does not belong to it.
             LedgerError: the rows were read in another period of the budget than the period of the
                 payment; nothing was drawn.
         """
-        spent = _checked_cost(terms, table)
-        # (K3): the ledger's file, not the receipt, must have the whole charge of these terms
+        spent = _checked_cost(contract, table)
+        # (K3): the ledger's file, not the receipt, must have the whole charge of this contract
         entry = _checked_ledger(ledger).entry_of(receipt)
-        charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
+        charge_due = charge(ledger.privacy.budget, contract.privacy.budget, spent)
         # the cost of a declared step is computed again when the step is drawn
-        paid = spent if terms.declared_step is not None else entry.cost
+        paid = spent if contract.declared_step is not None else entry.cost
         if (entry.plan_digest, entry.charge, paid) != (
-            terms.digest(),
+            contract.digest(),
             charge_due,
             spent,
-        ) or not terms.privacy.same_unit(ledger.privacy):
+        ) or not contract.privacy.same_unit(ledger.privacy):
             raise InputError(
                 "The receipt must belong to the payment for this plan; its entry in the ledger "
                 "records another payment. Resume the release with its own plan and receipt."
@@ -354,7 +355,7 @@ class Series(Immutable):
             ledger.check_period_of(receipt, table.read_on)
         return _initialise(
             object.__new__(Series),
-            terms,
+            contract,
             _PrivateState(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps),
             receipt,
         )
@@ -369,7 +370,9 @@ class Series(Immutable):
 
     def left(self) -> Charge:
         """Return the exact amount that the next steps may spend."""
-        return unspent_charge(self.terms.shared_budget, sum_charges(_private_state(self).charges))
+        return unspent_charge(
+            self.contract.shared_budget, sum_charges(_private_state(self).charges)
+        )
 
     def choose(self, selection: LeastCost) -> Fraction:
         """Draw the noisy least cost of a partition.
@@ -387,8 +390,8 @@ class Series(Immutable):
             BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
-        privacy = self.terms.privacy
-        shape = [self.terms.domain.cells(name) for name in selection.attributes]
+        privacy = self.contract.privacy
+        shape = [self.contract.domain.cells(name) for name in selection.attributes]
         selection.penalty_and_scale(math.prod(shape), privacy.distance)
         if state.table is not None:
             state.table.require(selection.attributes)
@@ -420,8 +423,8 @@ class Series(Immutable):
             BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
-        privacy = self.terms.privacy
-        domain = self.terms.domain
+        privacy = self.contract.privacy
+        domain = self.contract.domain
         axes = (*selection.by, selection.attribute)
         for name in axes:
             one_of("an attribute of a quantile", name, domain.names)
@@ -463,7 +466,7 @@ class Series(Immutable):
             BudgetError: something was drawn in this series before.
         """
         state = _state_for_adaptive_step(self, "search", search, KeySearch)
-        privacy = self.terms.privacy
+        privacy = self.contract.privacy
         budget = search.verify(privacy)  # (K9)
         if state.table is not None:
             state.table.require([search.attribute])
@@ -494,16 +497,16 @@ class Series(Immutable):
                 mu squared; nothing was drawn.
             BudgetError: the measurements declare more than is left; nothing was drawn.
         """
-        terms = self.terms
+        contract = self.contract
         state = _private_state(self)
-        if not measurements.privacy.same_unit(terms.privacy):
+        if not measurements.privacy.same_unit(contract.privacy):
             raise InputError(
-                f"A step must protect the unit of its series, {terms.privacy.unit}; got "
+                f"A step must protect the unit of its series, {contract.privacy.unit}; got "
                 f"{measurements.privacy.unit}. Make the plan with the unit of the series."
             )
-        declared_step = terms.declared_step
+        declared_step = contract.declared_step
         if declared_step is not None and (
-            measurements is not declared_step or state.charges or terms.along
+            measurements is not declared_step or state.charges or contract.along
         ):
             raise InputError(
                 "measure() carries out only the measurements that the series declares, and "
@@ -515,13 +518,13 @@ class Series(Immutable):
         if declared_step is not None and spent != state.cost:
             raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md holds only for this noise
-        if terms.shared_mu_squared is not None and type(spent) is not GaussianCost:
+        if contract.shared_mu_squared is not None and type(spent) is not GaussianCost:
             raise InputError(
                 "Steps that share mu squared must have rounded Gaussian noise; got another "
                 "noise. Nothing was drawn."
             )
-        cost = step_charge(terms.shared_budget, measurements.privacy.budget, spent)
-        request = terms.digest()
+        cost = step_charge(contract.shared_budget, measurements.privacy.budget, spent)
+        request = contract.digest()
         if declared_step is None:
             # with the charge that is computed here, because code that is not trusted writes the
             # text of the measurements
@@ -559,17 +562,17 @@ class Series(Immutable):
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
 
         Raises:
-            InputError: the terms name no attribute of periods, the measurements were changed, or
-                two threads draw periods at once; nothing was drawn.
+            InputError: the contract names no attribute of periods, the measurements were changed,
+                or two threads draw periods at once; nothing was drawn.
             NeedsData: the period was not drawn before, and the series has no rows.
             LedgerError: the private file is not there or not of this ledger, or something cannot be
                 written; nothing was drawn.
         """
-        terms = self.terms
+        contract = self.contract
         private_state = _private_state(self)
-        declared_step = terms.declared_step
+        declared_step = contract.declared_step
         number = len(private_state.charges)
-        if declared_step is None or not terms.along:
+        if declared_step is None or not contract.along:
             raise InputError(
                 "period() requires a series that declares its measurements and the attribute of "
                 "its periods (along). Nothing was drawn."
@@ -577,9 +580,11 @@ class Series(Immutable):
         cost = Charge()
         if number == 0:
             cost = step_charge(
-                terms.privacy.budget, declared_step.privacy.budget, private_state.cost
+                contract.privacy.budget, declared_step.privacy.budget, private_state.cost
             )
-        measurements_fingerprint = fingerprint_measurements(declared_step, terms.along, terms.late)
+        measurements_fingerprint = fingerprint_measurements(
+            declared_step, contract.along, contract.late
+        )
         owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_fingerprint)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
@@ -600,10 +605,10 @@ class Series(Immutable):
             if closed.number == number:
                 entropy = private_state.entropy
                 closed = close_period(
-                    declared_step, terms.along, terms.late, table, closed, entropy
+                    declared_step, contract.along, contract.late, table, closed, entropy
                 )
                 write_closed(state_file, owner, closed)
-            return answers_of_last_period(declared_step, terms.along, closed)
+            return answers_of_last_period(declared_step, contract.along, closed)
 
         def read_recorded(text: str) -> tuple[SignedArray, ...]:
             """Read the noisy answers of the period from the recorded text."""
@@ -625,34 +630,36 @@ class UnpaidSeries(Series):
     Their noise comes from a seed, or their rows are synthetic.
 
     Args:
-        terms: the steps to be carried out.
+        contract: the steps to be carried out.
         table: encoded rows that are not secret.
         entropy: any source: a seeded one for tests and experiments, or the system's for audits on
             made-up rows.
 
     Raises:
-        InputError: the table does not belong to the terms.
+        InputError: the table does not belong to the contract.
 
-    >>> terms = ReleaseContract(
+    >>> contract = ReleaseContract(
     ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
     ... )
-    >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
+    >>> UnpaidSeries(contract, Table(contract.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
     False
     """
 
     __slots__ = ()
 
-    def __init__(self, terms: ReleaseContract, table: Table, entropy: Entropy) -> None:
-        _initialise(self, terms, _PrivateState(table, entropy, _checked_cost(terms, table)), None)
+    def __init__(self, contract: ReleaseContract, table: Table, entropy: Entropy) -> None:
+        _initialise(
+            self, contract, _PrivateState(table, entropy, _checked_cost(contract, table)), None
+        )
 
 
 def row_allowance(
-    terms: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state_file: Path | None
+    contract: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state_file: Path | None
 ) -> RowAllowance | None:
     """Return the handle of the rows that each unit may still use in a series.
 
     Args:
-        terms: the terms of the series.
+        contract: the contract of the series.
         ledger: the ledger that paid; None before the payment.
         entry: the entry of the payment; None before the payment.
         state_file: the private file next to the ledger; None before the payment.
@@ -664,26 +671,30 @@ def row_allowance(
     Raises:
         LedgerError: the private file is missing or belongs to another ledger.
 
-    >>> terms = ReleaseContract(
+    >>> contract = ReleaseContract(
     ...     domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",)
     ... )
-    >>> row_allowance(terms, None, None, None) is None
+    >>> row_allowance(contract, None, None, None) is None
     True
     """
-    declared_step = terms.declared_step
-    if declared_step is None or not terms.along or not has_total_bound(declared_step, terms.along):
+    declared_step = contract.declared_step
+    if (
+        declared_step is None
+        or not contract.along
+        or not has_total_bound(declared_step, contract.along)
+    ):
         return None
     used = None
     if ledger is not None and entry is not None and state_file is not None:
         recorded = len(ledger.pending(entry).steps)
         if recorded or state_file.exists():
             owner = _owner_of_file(
-                entry.id, fingerprint_measurements(declared_step, terms.along, terms.late)
+                entry.id, fingerprint_measurements(declared_step, contract.along, contract.late)
             )
             used = read_closed(state_file, owner, recorded).used
     if used is None:  # no period is closed
         used = UsedRows.none(os.urandom(SALT_BYTES))
-    return RowAllowance(terms.along, terms.privacy.max_rows, used)
+    return RowAllowance(contract.along, contract.privacy.max_rows, used)
 
 
 def _owner_of_file(receipt_id: str, measurements_fingerprint: str) -> str:
@@ -717,7 +728,7 @@ def _state_for_adaptive_step(
     """
     if type(step) is not step_class:
         raise refuse(step_name, type(step).__name__, f"a {step_class.__name__}")
-    if series.terms.declared_step is not None or series.terms.shared_mu_squared is not None:
+    if series.contract.declared_step is not None or series.contract.shared_mu_squared is not None:
         raise InputError(
             "choose() and find() are not allowed in a series that declares fixed measurements or "
             "mu squared. Declare a series without these, whose steps share the whole budget."
@@ -726,30 +737,30 @@ def _state_for_adaptive_step(
 
 
 def _initialise(
-    series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
+    series: Series, contract: ReleaseContract, state: _PrivateState, receipt: Receipt | None
 ) -> Series:
     """Set the fields of a new series once, and return the series."""
-    object.__setattr__(series, "terms", terms)
+    object.__setattr__(series, "contract", contract)
     object.__setattr__(series, "receipt", receipt)
     _PRIVATE_STATES[series] = state
     return series
 
 
-def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
+def _checked_cost(contract: ReleaseContract, table: Table | None) -> Cost:
     """Return the cost of all steps that a release contract allows, together (K1).
 
-    The table, if there is one, must belong to the terms (K2).
+    The table, if there is one, must belong to the contract (K2).
     """
-    if type(terms) is not ReleaseContract:
-        raise refuse("terms", type(terms).__name__, "Terms")
+    if type(contract) is not ReleaseContract:
+        raise refuse("contract", type(contract).__name__, "ReleaseContract")
     if table is not None:
-        check_table(terms.domain, terms.privacy, table)
-        table.require(terms.attributes, terms.measures)
-    if terms.shared_mu_squared is not None:  # `charge` checks later that the budget covers it
-        return GaussianCost(terms.shared_mu_squared)
-    if terms.declared_step is None:
-        return SeriesCost(terms.privacy.budget)
-    return verified_cost(terms.declared_step, table)
+        check_table(contract.domain, contract.privacy, table)
+        table.require(contract.attributes, contract.measures)
+    if contract.shared_mu_squared is not None:  # `charge` checks later that the budget covers it
+        return GaussianCost(contract.shared_mu_squared)
+    if contract.declared_step is None:
+        return SeriesCost(contract.privacy.budget)
+    return verified_cost(contract.declared_step, table)
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:
@@ -793,9 +804,9 @@ def _step(
         raise InputError(
             "This Series was created in another process and cannot be used here. Nothing was drawn."
         )
-    along_periods = bool(series.terms.along)
+    along_periods = bool(series.contract.along)
     ledger = None if series.receipt is None else state.ledger
-    shared = series.terms.shared_budget
+    shared = series.contract.shared_budget
     with state.lock:
         available = series.left()
         if not cost.is_within(available):
