@@ -52,7 +52,7 @@ def quick_strategies() -> Iterator[None]:
 
     Trees are enough for the intervals that are covered here.
     """
-    with patch.multiple("leastnoise._strategies._data_aware", _MOST_P_IDENTITY=0):
+    with patch.multiple("leastnoise._strategies._data_dependent", _MOST_P_IDENTITY=0):
         yield
 
 

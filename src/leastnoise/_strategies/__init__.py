@@ -8,7 +8,7 @@ measures a fitted strategy along every attribute. ``_union`` measures one table 
 parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm`` measures
 one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of papers by
 name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts and sums
-jointly. ``_data_aware`` and ``_sums`` plan the public steps of data-dependent mechanisms.
+jointly. ``_data_dependent`` and ``_sums`` plan the public steps of data-dependent mechanisms.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from leastnoise._strategies._covering import (
     design_seconds,
     greedy_cover,
 )
-from leastnoise._strategies._data_aware import (
+from leastnoise._strategies._data_dependent import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
     PLANE_TEST_SHARE,
