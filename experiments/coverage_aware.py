@@ -1,4 +1,4 @@
-"""What the intervals of data-aware releases cover, data set by data set."""
+"""What the intervals of data-dependent releases cover, data set by data set."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A data-aware mechanism: the output of plan, and the state of runs killed between steps."""
+"""A data-dependent mechanism: the output of plan, and the state of runs killed between steps."""
 
 import pytest
 

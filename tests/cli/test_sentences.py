@@ -342,7 +342,8 @@ ALWAYS = {
 }
 # Clauses, labels, charts, and texts of other pages. tests/release sees names, surveys and squares,
 # tests/profile the profiles, tests/session and tests/release the numbers of rows that are left out
-# or clipped, and tests/mechanisms, session and spec the texts of data-aware strategies and specs.
+# or clipped, and tests/mechanisms, session and spec the texts of data-dependent strategies and of
+# specs.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|sdmx_total|(be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
     r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|"

@@ -1,4 +1,4 @@
-"""Answers and errors from data-aware observations, against dense matrices."""
+"""Answers and errors from data-dependent observations, against dense matrices."""
 
 import json
 from fractions import Fraction

@@ -16,7 +16,7 @@ NUMBERS = 4096  # drawn together, of one scale
 
 
 def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make data-aware plans measure the cells, without the slow search for the best."""
+    """Make data-dependent plans measure the cells, without the slow search for the best."""
 
     def measure_cells(workload: Workload, privacy: Privacy, _: object) -> Plan:
         return mechanism_for("identity", workload).plan(workload, privacy, Search("identity"))

@@ -346,7 +346,7 @@ CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 
 
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
-    """Yield the rows of every data-aware mechanism, with the losses of a run.
+    """Yield the rows of every data-dependent mechanism, with the losses of a run.
 
     They are the exact losses of its measurements and the charges of its private choices together.
     The losses of the choices are tried over all neighbours in

@@ -705,11 +705,13 @@ def _plan_json(
         "tables": [table.to_json() for table in tables],
         **{name: value for name, value in optional.items() if value},
         "seconds": round(seconds, 3),
-        **_data_aware_json(explanation, tables),
+        **_data_dependent_json(explanation, tables),
     }
 
 
-def _data_aware_json(explanation: Explanation, tables: Sequence[ExpectedTable]) -> dict[str, Any]:
+def _data_dependent_json(
+    explanation: Explanation, tables: Sequence[ExpectedTable]
+) -> dict[str, Any]:
     """Return the steps and the reference of a data-dependent plan as JSON.
 
     The result is empty for other plans.
