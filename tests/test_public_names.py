@@ -17,7 +17,7 @@ def test_every_public_name_is_there() -> None:
     assert {name for name in dir(ln) if not name.startswith("__")} == set(ln.__all__)
 
 
-def test_public_names_are_no_modules() -> None:
+def test_public_names_are_not_modules() -> None:
     packages = [module.name for module in pkgutil.iter_modules(ln.__path__)]
     for name in packages:
         importlib.import_module(f"leastnoise.{name}")

@@ -322,7 +322,7 @@ def test_show_prints_a_release_or_one_table(release_folder, run):
         run.is_refused("There is no release in 'nowhere'", *command)
 
 
-def test_covariances_of_a_table_are_told(release_folder, run):
+def test_answer_prints_covariances_of_a_table(release_folder, run):
     rows = answers(run, "--covariances", "q2")
     matrix = ln.read_release(release_folder).covariance("q2")
     assert [row["covariance"] for row in rows] == [matrix[0, 0], matrix[0, 1], matrix[1, 1]]

@@ -7,7 +7,7 @@ from cli.conftest import assert_contains, files
 from leastnoise._trusted.accounting import Noise
 
 
-def test_claim_bound_confidence_and_trials_are_told(folder, run):
+def test_audit_prints_claim_bound_confidence_and_trials(folder, run):
     (folder / "people.csv").unlink()
     result = run.succeeds("audit", "people.toml", "--trials", "300")
     assert result.err == ""

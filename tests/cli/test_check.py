@@ -219,7 +219,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("content", FAULTS, ids=range(len(FAULTS)))
-def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
+def test_check_explains_why_lines_are_not_records(folder, run, content: str) -> None:
     (folder / "x.csv").write_text(content)
     (folder / "x.toml").write_text(
         '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\n'

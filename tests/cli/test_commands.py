@@ -474,7 +474,7 @@ def test_version_and_bare_command_print_help(run):
 
 
 @pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
-def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
+def test_colours_only_on_a_terminal(folder, start, no_color, colours):
     # A real terminal, 80 columns wide.
     main_end, child_end = pty.openpty()
     use_terminal = (

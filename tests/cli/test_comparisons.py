@@ -135,7 +135,7 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
         ("restricted with --where", ["answer", "this", "--shares", "arm", "--where", "store=a"]),
     ],
 )
-def test_comparisons_refuse_what_they_cannot_compare(years, run, message, arguments):
+def test_comparisons_refuse_incomparable_tables(years, run, message, arguments):
     run.is_refused(message, *arguments)
 
 

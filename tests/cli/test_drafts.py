@@ -100,7 +100,7 @@ ABOUT_PERSONS = """passenger_count num_customers new_customer customer_type is_p
 
 
 @pytest.mark.parametrize("name", tuple(ABOUT_PERSONS.split()))
-def test_names_about_persons_do_not_name_one(name):
+def test_names_about_persons_do_not_identify_one(name):
     columns = source_of(f"{name} age")
     assert columns.person is None
     assert columns.candidates == ()

@@ -249,7 +249,7 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
         ),
     ],
 )
-def test_interruption_message_states_what_was_paid(folder, ledger, start, change, sentence):
+def test_interruption_message_states_the_payment(folder, ledger, start, change, sentence):
     output = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", output), output
     assert sentence in output
@@ -388,7 +388,7 @@ def test_concurrent_releases_never_overspend(folder, start):
         assert ("Nothing was spent" in result.err) == (result.code == 2), result.err
 
 
-def test_concurrent_releases_without_a_ledger_make_one(folder, start):
+def test_concurrent_releases_create_one_ledger(folder, start):
     codes = [ended(process).code for process in start_releases(start, 3)]
     assert sorted(codes) == [0, 2, 2]
     assert len(Ledger.open(folder / "people.ledger").entries()) == 1

@@ -75,7 +75,7 @@ def test_manifest_describes_the_added_columns(release):
     ]
 
 
-def test_written_covariances_are_those_of_the_error_bars(release, tables):
+def test_written_covariances_match_the_error_bars(release, tables):
     assert release.options.covariances == ("q2", "q4")
     rows = pd.read_csv("out/covariances/q4.csv")
     assert len(rows) == 48 * (48 + 1) // 2

@@ -116,7 +116,7 @@ def test_promised_error_adds_up_over_tables(case: Case) -> None:
         ("workload", 1000, 10),
     ],
 )
-def test_errors_beside_20_bit_integers_match_dense(
+def test_errors_with_20_bit_integers_match_dense(
     strategy: str, weight: str | int, cells: int
 ) -> None:
     domain = Domain(sex=["F", "M"], age=Integers(0, cells - 1))

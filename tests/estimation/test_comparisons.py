@@ -253,7 +253,7 @@ def test_compare_groups_along_dates_agrees_with_changes() -> None:
     assert compared["difference_low"] == pytest.approx(changes["low"][1])
 
 
-def test_means_of_both_groups_are_those_of_means() -> None:
+def test_means_of_both_groups_match_the_means() -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((40, 60)), seed=1)
     means = ln.means(release, "pay", by=["arm"])
     compared = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
@@ -371,7 +371,7 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
         (lambda r: ln.ab_test(r, "arm", "B", "A", mean="pay", std=0), "above 0"),
     ],
 )
-def test_comparisons_refuse_what_has_no_meaning(call: Any, message: str) -> None:
+def test_comparisons_refuse_meaningless_statistics(call: Any, message: str) -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((3, 8)), seed=1)
     with pytest.raises(InputError, match=message):
         call(release)

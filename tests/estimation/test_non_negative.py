@@ -95,7 +95,7 @@ def test_method_follows_from_the_queries(query, method):
     assert projection_method(queries(DOMAIN, **query).products[0]) == method
 
 
-def test_sum_that_may_be_negative_is_left_alone():
+def test_possibly_negative_sum_is_unchanged():
     product = queries(DOMAIN, sum="gain", sex="identity").products[0]
     assert projection_method(product) == "none"
     assert non_negative(product, np.array([-3.0, 4.0])) is None

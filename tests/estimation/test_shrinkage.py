@@ -130,7 +130,7 @@ def test_checked_errors_lie_between_posterior_and_least_squares():
     assert ((errors >= variances) & (errors <= most))[is_noisy].all()
 
 
-def test_padding_is_known_and_not_learned_from():
+def test_padding_has_no_influence_on_the_fit():
     halving = HalvingTree(5)
     differences = halving.differences(np.array([9.0, 1.0, 4.0, 4.0, 7.0]))
     shrunk = shrink(halving, differences, noise_of(halving, np.eye(5)), None)

@@ -32,7 +32,7 @@ def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading:
 
 
 @pytest.mark.parametrize("reading", mechanisms.READINGS)
-def test_cut_sums_are_those_of_the_records(reading: str) -> None:
+def test_clipped_sums_match_the_records(reading: str) -> None:
     cut_sums = COLUMN.cut_sums(FEW.edges, 70_000, reading)
     assert np.cumsum(cut_sums).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
     assert (

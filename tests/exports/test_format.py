@@ -72,7 +72,7 @@ def test_stored_release_still_gives_its_answers(stored):
             )
 
 
-def test_page_alone_gives_the_same_answers(page, laplace):
+def test_page_is_enough_to_recompute_answers(page, laplace):
     release = ln.read_release(laplace)
     counts = [table for table in page["tables"](laplace) if table["measure"] is None]
     names = [

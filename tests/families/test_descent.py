@@ -31,7 +31,7 @@ def test_descent_ends_at_a_constrained_minimum() -> None:
     assert error == pytest.approx(objective(point)[0], rel=1e-12)
 
 
-def test_bent_valley_is_followed_to_its_end() -> None:
+def test_descent_follows_a_curved_valley() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         x, y = point
         error = 0.01 + (1 - x) ** 2 + 100 * (y - x**2) ** 2
@@ -42,7 +42,7 @@ def test_bent_valley_is_followed_to_its_end() -> None:
     assert error == pytest.approx(0.01, abs=1e-6)
 
 
-def test_descent_leaves_a_flat_error_at_once() -> None:
+def test_descent_stops_where_no_step_helps() -> None:
     points = []
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -55,7 +55,7 @@ def test_descent_leaves_a_flat_error_at_once() -> None:
     assert len(points) == 21
 
 
-def test_step_is_as_long_as_the_slope_is_steep() -> None:
+def test_line_search_adapts_the_step_to_the_slope() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 
@@ -72,7 +72,7 @@ def test_step_is_as_long_as_the_slope_is_steep() -> None:
         assert step[1] < 9
 
 
-def test_step_must_gain_a_part_of_the_slope() -> None:
+def test_line_search_requires_sufficient_decrease() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return 9 - 0.5e-4 * float(point[0]), np.array([-1.0])
 

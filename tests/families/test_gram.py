@@ -133,7 +133,7 @@ def test_coarser_gram_spreads_queries_evenly() -> None:
         np.testing.assert_allclose(coarse / coarse[0, 0], small / small[0, 0])
 
 
-def test_singular_value_bound_is_the_published_one() -> None:
+def test_singular_value_bound_matches_the_paper() -> None:
     assert singular_value_bound(prefix_gram(1024)) == pytest.approx(2.9096, abs=5e-5)
     assert singular_value_bound(all_ranges_gram(512)) == pytest.approx(3.1832, abs=5e-5)
 

@@ -143,7 +143,7 @@ def test_level_between_measured_ones_is_determined() -> None:
     )
 
 
-def test_crossing_or_overlapping_groups_are_no_levels() -> None:
+def test_crossing_or_overlapping_groups_are_refused() -> None:
     assert nested_levels(6, [Ranges(6, [0, 2], [1, 5]), Ranges(6, [0, 3], [2, 5])]) is None
     assert nested_levels(6, [Ranges(6, [0, 2], [2, 5])]) is None
     assert nested_levels(6, [Prefix(6)]) is None
@@ -169,7 +169,7 @@ def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("weight", ["1e-6", "1e-30", "1e-100", "1e100"])
-def test_level_plans_have_finite_errors_whatever_the_weights(seed: int, weight: str) -> None:
+def test_level_plans_have_finite_errors_for_all_weights(seed: int, weight: str) -> None:
     rng = np.random.default_rng(seed)
     names = [f"v{place}" for place in range(int(rng.integers(2, 9)))]
     groups = {name: f"g{rng.integers(len(names))}" for name in names}

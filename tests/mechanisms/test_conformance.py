@@ -68,7 +68,7 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
 
 
 @every_row
-def test_mechanism_attributes_are_known_without_a_plan(row: Row) -> None:
+def test_mechanism_attributes_need_no_plan(row: Row) -> None:
     attributes = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
     assert plan_of(row, row.budgets[0]).used()[0] == tuple(

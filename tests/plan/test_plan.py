@@ -356,7 +356,7 @@ def test_adaptive_plan_survives_json() -> None:
     assert ADAPTIVE.cost().budget == PureDP(1)
 
 
-def test_adaptive_plan_names_what_it_lacks() -> None:
+def test_adaptive_plan_names_its_missing_parts() -> None:
     for method, missing in (
         (ADAPTIVE.measured, "no measurements that are known beforehand"),
         (ADAPTIVE.lower_bound, "no expected error"),

@@ -146,7 +146,7 @@ def test_ratio_without_an_end_misses_its_target() -> None:
         ({"ratio": targets("mean")["difference"]}, "public value"),
     ],
 )
-def test_targets_refuse_what_they_cannot_promise(entry: Any, message: str) -> None:
+def test_targets_refuse_invalid_entries(entry: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ln.plan(workload_by_arm(), ln.Least(), targets=entry)
 

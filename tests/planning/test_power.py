@@ -96,7 +96,7 @@ def test_power_counts_rows_of_units_and_other_bounds() -> None:
         ("budget", {"budget": 1}),
     ],
 )
-def test_power_refuses_what_is_no_test(message: str, changes: dict[str, Any]) -> None:
+def test_power_refuses_invalid_arguments(message: str, changes: dict[str, Any]) -> None:
     arguments = {"budget": ln.PureDP(1), "mean": 0.1, "effect": 0.01, "size": 1000, **changes}
     with pytest.raises(InputError, match=message):
         ln.ab_power(arguments.pop("budget"), **arguments)

@@ -90,7 +90,7 @@ def test_missing_name_and_changed_share_are_detected() -> None:
 
 
 @pytest.mark.parametrize("strategy", sorted({*PLANNERS} - losses.TRIED_ELSEWHERE))
-def test_strategies_lose_what_they_claim(strategy: str) -> None:
+def test_privacy_losses_match_the_claims(strategy: str) -> None:
     (row,) = itertools.islice(losses.strategies(FEW, [strategy]), 1)
     check(row)
 

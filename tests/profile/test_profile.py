@@ -93,7 +93,7 @@ def test_hidden_cells_are_empty_in_small_data(tmp_path: Path) -> None:
     assert "Too noisy" in small.page.read_text(encoding="utf-8")
 
 
-def test_profile_of_lines_that_are_no_rows_says_so(pure: Profile, tmp_path: Path) -> None:
+def test_profile_reports_lines_that_are_not_rows(pure: Profile, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("age,sex\n" + "3,F,\n" * 5000, encoding="utf-8")
     empty = ln.profile(tmp_path / "x.csv", epsilon=1, out=tmp_path / "profile", seed=SEED)
     sentence = "In a CSV file, lines with more or fewer fields than the header are not rows."
@@ -139,7 +139,7 @@ def test_budget_is_rounded_down(value: str, text: str) -> None:
     assert round_down(Fraction(value)) == text
 
 
-def test_seeded_profile_is_marked_and_never_mixed_with_a_paid_one(pure: Profile) -> None:
+def test_seeded_profile_is_marked_and_kept_apart(pure: Profile) -> None:
     for name in ("spec.toml", "profile.toml", "request.toml"):
         text = (pure.out / name).read_text(encoding="utf-8")
         assert "NOT PRIVATE" in text

@@ -199,7 +199,7 @@ def test_non_additive_tables_are_named_first(tables):
     assert any("nicht übereinstimmen" in each for each in german)
 
 
-def test_level_groups_keep_their_total_alone():
+def test_level_groups_keep_only_their_total():
     release = released(asked_for({"place": "identity", "age": TEN}, {"place": COUNTY, "age": FIVE}))
     for table in release.tables:
         assert float(table.non_negative.sum()) == pytest.approx(float(table.answer.sum()))

@@ -311,7 +311,7 @@ def test_existing_target_is_refused_before_and_after(full_release, tmp_path):
     assert list(target.iterdir()) == []
 
 
-def test_target_that_is_no_directory_is_refused(tmp_path):
+def test_target_must_be_a_directory(tmp_path):
     (tmp_path / "file").write_text("")
     message = (
         r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is "

@@ -572,7 +572,7 @@ def test_pages_name_units_by_their_name(tmp_path, unit):
         assert re.search(r"\d\s?%", text)  # shares of the distribution function
 
 
-def test_ranges_of_numbers_are_no_windows_of_years():
+def test_ranges_of_numbers_are_not_windows_of_years():
     catalogue = load_catalogue("en")
     domain = ln.Domain(
         {

@@ -243,7 +243,7 @@ class SpendAfterGuard(logging.Handler):
             self.ledger.add_spent(ln.PureDP(1))
 
 
-def test_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
+def test_refusal_after_a_paid_guard_states_the_payment(tmp_path) -> None:
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     logger = logging.getLogger("leastnoise")
     handler = SpendAfterGuard(ledger)
@@ -487,7 +487,7 @@ def french_file(folder, share):
     return folder / "fr.csv"
 
 
-def test_guard_stops_amounts_that_are_no_numbers(tmp_path) -> None:
+def test_guard_stops_amounts_that_are_not_numbers(tmp_path) -> None:
     plan = ln.plan(SUMS, ln.PureDP(100), guard="1/100")
     with pytest.raises(ln.GuardError, match="fewer than half"):
         ln.release(plan, french_file(tmp_path, 1), seed=1, options=HUNDREDTH)

@@ -119,7 +119,7 @@ def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 
-def test_count_of_values_can_be_requested_alone() -> None:
+def test_count_of_values_can_be_requested_separately() -> None:
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
     rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
     release = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)

@@ -178,7 +178,7 @@ def test_engine_counts_match_files(tmp_path):
             np.testing.assert_array_equal(table.answer, other_table.answer)
 
 
-def test_tables_match_those_of_a_release_alone():
+def test_tables_match_a_separate_release():
     rows = drawn_rows(np.random.default_rng(1), 2000)
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8), age=ln.Integers(0, 4))
     counts = ln.queries(domain, region="identity")

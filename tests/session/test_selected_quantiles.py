@@ -124,7 +124,7 @@ def test_selected_quantiles_rise_with_their_shares() -> None:
         assert (table["may_be_above"] >= (table["quantile"] == CELLS - 1)).all()
 
 
-def test_ties_of_ranks_are_those_of_sql() -> None:
+def test_ties_of_ranks_match_sql() -> None:
     domain = ln.Domain(pay=ln.Integers(0, 255))
     plan = ln.plan(ln.quantile_queries(domain, "pay", ["1/2"]), ln.PureDP(900), strategy=STRATEGY)
     rows = pd.DataFrame({"pay": [0] * 50 + [200] * 50})

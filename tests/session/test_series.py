@@ -459,7 +459,7 @@ def test_series_page_changes_follow_published_rounding(office: Office) -> None:
     ]
 
 
-def test_other_spec_is_a_series_of_its_own(office: Office) -> None:
+def test_other_spec_starts_a_separate_series(office: Office) -> None:
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     office.open_ledger().set_budget(ln.ZCDP(2000))
@@ -560,7 +560,7 @@ def test_unfinished_periods_are_refused_unpaid(office: Office) -> None:
     assert published_periods(published) == ["2024-01", "2024-02"]
 
 
-def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
+def test_plan_of_a_series_is_refused_for_one_release(office: Office) -> None:
     plan = plan_spec(office.read_spec())
     with pytest.raises(ln.InputError, match="published period by period"):
         ln.release(plan, pd.DataFrame({"day": ["2024-01-01"], "sex": ["F"]}), seed=1)

@@ -250,7 +250,7 @@ def test_json_of_a_release_names_payment_and_files(folder, command):
     assert (payment["charge"]["epsilon"], payment["left"]["epsilon"]) == ("2", "0")
 
 
-def test_missed_target_has_an_exit_code_of_its_own(folder, command):
+def test_missed_target_has_a_separate_exit_code(folder, command):
     reachable_margin = "\nmargin = 50"
     missed = "\nmargin = 1"
     spec(target=reachable_margin)
@@ -306,7 +306,7 @@ def test_logger_says_what_was_read_paid_and_written(folder, caplog):
     assert not any("401" in line for line in lines if not line.startswith("guard: "))
 
 
-def test_library_logs_nothing_by_itself(folder):
+def test_library_logs_nothing_by_default(folder):
     program = 'import leastnoise as ln; ln.read_spec("people.toml").release("out")'
     spec()
     result = subprocess.run(

@@ -464,7 +464,7 @@ def test_unused_small_values_add_nothing() -> None:
 @pytest.mark.parametrize(
     ("largest", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
 )
-def test_a_second_hump_is_no_noise(largest: int, budget: Any) -> None:
+def test_second_mode_is_not_taken_for_noise(largest: int, budget: Any) -> None:
     """A second hump of three times the sum, after empty cells, stands out from every tail."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, largest), np.full(3000, 3500)])
     assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {

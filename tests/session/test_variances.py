@@ -45,7 +45,7 @@ WIDE = ln.Measure("pay", 0, 200_001)
 
 
 @pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
-def test_variances_are_those_of_brute_force(source: str, tmp_path) -> None:
+def test_variances_match_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     data: object = PEOPLE
     if source == "csv":
@@ -257,7 +257,7 @@ def test_names_follow_the_language() -> None:
     assert title.startswith("Summe von Abweichungsquadraten von pay")
 
 
-def test_sql_deviations_are_those_of_a_database() -> None:
+def test_sql_deviations_match_a_database() -> None:
     domain = ln.Domain(
         region=["north", "south"], measures={"pay": ln.Measure("pay", -10, 90, unit="0.5")}
     )

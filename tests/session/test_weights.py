@@ -59,7 +59,7 @@ def by_region(values: pd.Series) -> list[float]:
 
 
 @pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
-def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None:
+def test_weighted_tables_match_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
     count = "sum of weight of rows with pay by region"
@@ -277,7 +277,7 @@ def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(400), ln.ZCDP(10_000)])
-def test_weight_can_be_averaged_by_itself(budget) -> None:
+def test_weight_can_weight_its_own_mean(budget) -> None:
     domain = ln.Domain(sex=["F", "M"], measures={"weight": ln.Measure("weight", 0, 5)})
     rows = pd.DataFrame({"sex": ["F", "F", "M", None], "weight": [1, 4, 3, 9]})
     for attributes in ([], ["sex"]):

@@ -138,7 +138,7 @@ def test_total_error_has_a_cost():
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_queries_that_see_few_buckets_are_no_obstacle(power):
+def test_queries_on_few_buckets_are_planned(power):
     size, starts = 400, np.arange(0, 400, 2)
     query_sets = {
         "one range": Ranges(size, [10], [37]),

@@ -53,7 +53,7 @@ def test_known_even_totals() -> None:
 
 @pytest.mark.parametrize("name", ["workload", "fourier", "cuboids"])
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=["pure", "gaussian"])
-def test_best_split_uses_tables_of_the_even_one(name: str, budget: PureDP | ZCDP) -> None:
+def test_best_split_uses_tables_of_the_even_split(name: str, budget: PureDP | ZCDP) -> None:
     workload = tables((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
     best, even = (proposal(strategy, workload, budget) for strategy in (name, f"{name}_even"))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]

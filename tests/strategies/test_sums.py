@@ -67,7 +67,7 @@ def test_quick_noise_follows_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_merged_cells_have_the_noise_of_one(power: int) -> None:
+def test_merged_cells_have_the_noise_of_one_cell(power: int) -> None:
     fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
     workload = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):

@@ -112,7 +112,7 @@ def assert_no_better_split(plan: Plan, strengths: Iterable[float], factor: float
         assert total <= factor * total_squared_error(plan.workload, split)
 
 
-def test_joint_error_is_at_most_that_of_any_split() -> None:
+def test_joint_error_is_at_most_any_split_error() -> None:
     plan = checked_plan(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
     assert_no_better_split(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
 

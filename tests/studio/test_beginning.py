@@ -528,7 +528,7 @@ def test_survey_weights_have_bounds_unit_and_cost(data):
             spec_from_form(data, {**form, **change}, "en")
 
 
-def test_averaged_column_is_no_attribute(data):
+def test_averaged_column_is_not_an_attribute(data):
     form = fields(
         "c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 "
         "a0.what=means a0.of=3"

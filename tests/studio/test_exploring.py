@@ -142,7 +142,7 @@ def test_unanswerable_question_is_reported(client, path, body, message):
         ),
     ],
 )
-def test_sums_beside_public_counts_match_the_release(table, where, cells, is_public):
+def test_sums_with_public_counts_match_the_release(table, where, cells, is_public):
     (release,) = releases(plan_spec(spec_of(BOTH)), ROWS_OF, [1])
     shown = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells

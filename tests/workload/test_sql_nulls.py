@@ -149,7 +149,7 @@ def test_cells_are_added_only_if_counted():
     assert added(with_else, complete=True) == ()
 
 
-def test_category_called_other_is_no_obstacle():
+def test_category_called_other_is_allowed():
     domain = ln.Domain(chan=["web", "other"])
     text = "SELECT chan = 'web' AS k, COUNT(*) AS n FROM sales WHERE chan IS NOT NULL GROUP BY k"
     rows = pd.DataFrame({"chan": ["web", "other", "fax", None] * 5})

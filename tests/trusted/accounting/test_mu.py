@@ -55,7 +55,7 @@ def pure_charge(epsilon: Fraction) -> Charge:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "4", "30"])
-def test_pure_mu_is_the_known_formula(epsilon) -> None:
+def test_pure_mu_matches_the_published_formula(epsilon) -> None:
     exact = Fraction(epsilon)
     computed = pure_mu_squared(exact)
     error = 1 / (1 + math.exp(float(exact)))
@@ -66,7 +66,7 @@ def test_pure_mu_is_the_known_formula(epsilon) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "2"])
-def test_pure_trade_off_is_above_that_of_its_mu(epsilon) -> None:
+def test_pure_trade_off_is_above_the_gaussian_one(epsilon) -> None:
     """Compare the trade-off curves of Dong, Roth and Su (2022), section 2."""
     mu = math.sqrt(pure_mu_squared(Fraction(epsilon)))
     factor = math.exp(float(epsilon))
@@ -284,7 +284,7 @@ def test_pure_shares_and_gaussian_shares_mix() -> None:
     assert not is_within_budget(WHOLE, [laplace, noisy, noisy, laplace, laplace])
 
 
-def test_pure_releases_alone_may_use_the_epsilon() -> None:
+def test_only_pure_releases_may_use_the_epsilon() -> None:
     large = pure_charge(Fraction(1))
     assert is_within_budget(WHOLE, [large])
     assert is_within_budget(WHOLE, [pure_charge(Fraction(1, 10))] * 10)

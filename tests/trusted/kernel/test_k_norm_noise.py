@@ -89,7 +89,7 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
     assert stats.chi2.sf(statistic, len(frequent)) > ALARM
 
 
-def test_wrong_scale_fails_the_test_of_the_law():
+def test_wrong_scale_fails_the_distribution_test():
     sizes, number = (3, 2), 20_000
     norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
 

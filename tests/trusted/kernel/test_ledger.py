@@ -80,7 +80,7 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
     assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
 
 
-def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
+def test_each_definition_composes_by_its_rule(tmp_path) -> None:
     zcdp = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
     take(zcdp, "1/2")
     take(zcdp, cost=GaussianCost("1/2"), declared=ZCDP("1/4"))

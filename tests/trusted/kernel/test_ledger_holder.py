@@ -255,9 +255,7 @@ def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
         ("year", "2026-12-31", "2027-01-01"),
     ],
 )
-def test_the_budget_of_a_period_is_that_of_each(
-    ledger, monkeypatch, period, inside, outside
-) -> None:
+def test_each_period_has_the_whole_budget(ledger, monkeypatch, period, inside, outside) -> None:
     ledger.set_budget(PureDP(1), period=period)
     set_clock(monkeypatch, "2026-01-31")
     take(ledger, "3/4")

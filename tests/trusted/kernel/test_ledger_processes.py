@@ -151,7 +151,7 @@ def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path)
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
 
 
-def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
+def test_killed_while_the_ledger_is_created(tmp_path: Path) -> None:
     """The file is complete, with its budget, or absent."""
 
     def look(n: int) -> str:

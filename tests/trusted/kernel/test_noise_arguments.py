@@ -77,7 +77,7 @@ def test_no_draws_and_odd_lengths(law):
 
 
 @every_law
-def test_sampler_does_not_change_given_scales(law):
+def test_sampler_does_not_change_its_scales(law):
     numerators = np.arange(1, 101)
     denominators = np.arange(101, 1, -1)
     SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))

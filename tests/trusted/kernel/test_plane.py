@@ -123,7 +123,7 @@ FAULTS: dict[str, BlockTree] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_must_form_a_tree(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Untrusted code proposes the tree."""
     monkeypatch.setattr(plane, "block_tree", lambda *_: FAULTS[fault])
     with pytest.raises(InternalError, match="do not form a tree"):

@@ -206,7 +206,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
         twin.measure(step(PureDP(10**6)))
 
 
-def test_only_the_kernels_own_selections_are_made() -> None:
+def test_only_selections_of_the_kernel_are_drawn() -> None:
     class Cheap(LeastCost):
         pass
 
@@ -357,7 +357,7 @@ def test_forked_process_cannot_spend_again() -> None:
     assert series.left().epsilon == 1
 
 
-def test_unpaid_series_draws_from_given_source() -> None:
+def test_unpaid_series_draws_from_its_entropy() -> None:
     def values_drawn_from(entropy: SeededEntropy) -> list[list[int]]:
         series_pair = (
             series_on_rows(adaptive_contract(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2)

@@ -22,7 +22,7 @@ def enumerated(cells, total, norm):
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 4])
-def test_count_tables_counts_what_is_listed(cells):
+def test_count_tables_matches_a_list(cells):
     for positive, negative in product(range(4), range(4)):
         listed = enumerated(cells, positive - negative, positive + negative)
         assert count_tables(cells, positive, negative) == listed

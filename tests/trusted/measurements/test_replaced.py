@@ -56,7 +56,7 @@ def test_no_row_changes_more_than_is_claimed(
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), NOISE)
-def test_of_one_attribute_nothing_is_lost(data: st.DataObject, noise: Noise) -> None:
+def test_bound_along_one_attribute_is_exact(data: st.DataObject, noise: Noise) -> None:
     block = Block((data.draw(factors(noise, ("c",), 4)),), Fraction(3, 2))
     plan = drawn.plan_of(noise, block, domain=Domain(c=Coded(4)), neighbours="replace")
     assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
@@ -74,7 +74,7 @@ TOTAL = [(set(), Fraction(1)), ({"b"}, Fraction(4))]  # which only a new row cha
     st.integers(1, 3),
     st.sampled_from(["add_remove", "replace"]),
 )
-def test_of_tables_and_of_contrasts_nothing_is_lost(
+def test_bound_of_tables_and_contrasts_is_exact(
     tables: list[tuple[set[str], Fraction]], kind: str, rows: int, neighbours: str
 ) -> None:
     """Compare all sets of up to ``rows`` rows, and of none; the cost is exact."""
@@ -94,7 +94,7 @@ def test_of_tables_and_of_contrasts_nothing_is_lost(
 @pytest.mark.parametrize("most", [1, 6])
 @settings(max_examples=5, deadline=None)
 @given(st.data(), NOISE)
-def test_no_limit_of_work_makes_rows_nearer(
+def test_bound_holds_under_each_work_limit(
     name: str, most: int, data: st.DataObject, noise: Noise
 ) -> None:
     plan = drawn.plan_of(
@@ -121,7 +121,7 @@ def test_no_limit_of_work_makes_rows_nearer(
         max_size=4,
     )
 )
-def test_joint_attributes_bring_no_rows_nearer(
+def test_bound_holds_for_merged_attributes(
     most: int, tables: list[tuple[set[str], Fraction, type]]
 ) -> None:
     """Contrasts have negative shares, even in sets as large as others that have none."""

@@ -195,7 +195,7 @@ def assert_rows_equal(label, name, computed, expected):
     assert computed == expected, f"{label!r} of {name}: {differences[:9]}"
 
 
-def test_every_cell_is_that_of_reading(engine):
+def test_engine_cells_match_reading(engine):
     """PostgreSQL has all kinds; Spark, which plans slowly, every second one."""
     values = _read.open_source(engine).engine.values
     kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
@@ -218,7 +218,7 @@ def test_every_cell_is_that_of_reading(engine):
         assert_rows_equal(kind, name, codes, expected)
 
 
-def test_every_amount_is_that_of_reading(engine):
+def test_engine_amounts_match_reading(engine):
     values = _read.open_source(engine).engine.values
     amounts = [amount_of(measure, values[measure.column]) for measure in MEASURES]
     computed = encoded_in_engine(engine, amounts, {})
@@ -320,7 +320,7 @@ def has_sql(kind, name):
 
 
 @pytest.mark.parametrize("stored_as", ["stamp", "instant"])
-def test_the_least_number_is_no_time(stored_as):
+def test_least_integer_is_not_a_time(stored_as):
     kind = ln.Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
     cell = cell_of(rule_of(kind), prepare_value(rule_of(kind), Value(stored_as, exp.column("a"))))
     rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
@@ -664,7 +664,7 @@ ODD_BYTES = [
 ]  # fmt: skip
 
 
-def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
+def test_spark_bytes_that_are_not_text_have_no_value(spark_session, monkeypatch):
     lines = ", ".join(
         f"({place}, CAST(X'{hex_bytes.replace(' ', '')}' AS STRING))"
         for place, hex_bytes in enumerate(ODD_BYTES)
@@ -921,7 +921,7 @@ def stranger(url):
         ("failing", "the table 'failing' of PostgreSQL cannot be read."),
     ],
 )
-def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, message):
+def test_message_of_a_failing_server_is_not_shown(stranger, monkeypatch, table, message):
     monkeypatch.setenv("VISITS_URL", stranger)
     for tables in (None, {None: [("b",)]}):
         with refused(message):
@@ -1101,7 +1101,7 @@ def test_session_of_reading_cannot_write(postgres):
         run("CREATE TABLE written AS SELECT 1")
 
 
-def test_totals_of_units_are_those_of_read_rows(engine):
+def test_totals_of_units_match_read_rows(engine):
     """Include doubles beyond all bounds, nulls, infinities and hidden cells, under each limit."""
     totals = {
         "in all": UnitTotal("x", -5, 9, "0.5"),
@@ -1146,7 +1146,7 @@ def totals_by_b(unit):
     ]
 
 
-def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
+def test_amounts_kept_and_clipped_match_read_rows(engine):
     """If all cells count, no choice is random; a limit of one cell cuts within its bounds."""
     total = UnitTotal("x", -5, 9, by=["b"])
     domain = ln.Domain(n=ln.Coded(4, outside="other"), b=[True, False], measures={"paid": total})

@@ -36,7 +36,7 @@ def test_odd_names_of_files_and_columns(tmp_path):
         assert rows_of(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [(0, 1)]
 
 
-def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
+def test_columns_of_csv_depend_only_on_the_header(tmp_path):
     assert schema(str(lines(tmp_path, b"a,b\n"))) == schema(
         lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
     )

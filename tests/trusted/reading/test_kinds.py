@@ -126,7 +126,7 @@ def test_time_stamp_has_one_cell_in_any_form(stamp):
     assert len(set(cells)) == 1
 
 
-def test_dates_written_in_another_way():
+def test_dates_in_other_formats():
     kind = ln.Dates(
         "2024-01-01", "2024-12-31", "month", format="%d.%m.%Y", reading=ln.Reading(trim=True)
     )
@@ -162,7 +162,7 @@ NUMBER_OF_TEXT = {
 TEXTS = list(NUMBER_OF_TEXT)
 
 
-def test_numbers_written_in_another_way():
+def test_numbers_in_other_formats():
     kind = ln.Edges([-2000000, 0, 10, 50, 2000], null="other", reading=GERMAN)
     edges = [float(edge) for edge in kind.edges]
 

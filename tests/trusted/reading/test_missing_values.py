@@ -198,7 +198,7 @@ def planned(tables, privacy):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_tables_are_those_of_sql_where_values_are_missing(seed, tmp_path, request):
+def test_tables_with_missing_values_match_sql(seed, tmp_path, request):
     rows = drawn_rows(seed)
     plan = planned(COUNTS + ROWS_ONLY, ln.PureDP(400))
     for source, _ in sources(rows, tmp_path, request):
@@ -206,7 +206,7 @@ def test_tables_are_those_of_sql_where_values_are_missing(seed, tmp_path, reques
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_units_are_those_of_sql_where_values_are_missing(seed, tmp_path, request):
+def test_units_with_missing_values_match_sql(seed, tmp_path, request):
     rows = drawn_rows(seed)
     privacy = ln.Privacy(ln.PureDP(8000), unit_column="id", max_rows=20)
     plan = planned(COUNTS + UNITS_ONLY, privacy)
@@ -215,7 +215,7 @@ def test_units_are_those_of_sql_where_values_are_missing(seed, tmp_path, request
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_joined_tables_are_those_of_sql_where_values_are_missing(public, tmp_path, request):
+def test_joined_tables_with_missing_values_match_sql(public, tmp_path, request):
     rows = drawn_rows(5)
     with duckdb.connect() as database:
         database.register("rows", rows)

@@ -135,7 +135,7 @@ def test_columns_of_nulls_are_not_refused(tmp_path) -> None:
     check_source(tmp_path, domain, ["nothing"], ["sum"], None)
 
 
-def test_types_that_differ_between_files_are_not_known(tmp_path) -> None:
+def test_types_that_differ_between_files_are_unknown(tmp_path) -> None:
     pq.write_table(pa.table({"x": pa.array([1])}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": pa.array(["F"])}), tmp_path / "b.parquet")
     check_source(tmp_path, ln.Domain(x=SEX), ["x"], [], None)

@@ -356,7 +356,7 @@ def lines(folder, content, name="x.csv"):
         (b"M,5" + b" " * (300 - 3), [(1, 5)]),
     ],
 )
-def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept_rows):
+def test_each_line_of_csv_is_read_or_dropped_separately(tmp_path, line, kept_rows):
     file = lines(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
     assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted(
         [(0, 0), *kept_rows, (1, 5)]

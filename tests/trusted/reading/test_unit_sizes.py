@@ -30,7 +30,7 @@ def rows_of(sizes) -> pd.DataFrame:
     return pd.DataFrame({"id": pd.Series(ids, dtype=object), "pay": 1})
 
 
-def test_units_are_told_apart_by_their_reading() -> None:
+def test_units_are_distinguished_by_their_reading() -> None:
     frame = pd.DataFrame({"id": ["a", " A", "b", None, "", "NA", "a", "a", "17", "17.0"]})
     reading = Reading(trim=True, ignore_case=True, nulls=["NA"])
     assert sorted(unit_cells(frame, unit_reading=reading)) == [0, 1, 2]

@@ -13,7 +13,7 @@ from leastnoise._trusted.table import Columns, Table, open_content
 from trusted.table.reach import reachable
 
 
-def test_counts_repr_states_what_was_read():
+def test_repr_of_counts_states_rows_read():
     domain = Domain(sex=["F", "M"], age=Integers(0, 1), measures={"pay": Measure("pay", 0, 9)})
     counts = {(None, ("sex",)): np.array([1, 2]), ("pay", ("sex",)): np.array([3, 4])}
     table = Table.counted(domain, ["sex"], ["pay"], counts, unit_column="id", max_rows=3)
