@@ -55,21 +55,24 @@ def test_descent_stops_where_no_step_helps() -> None:
     assert len(points) == 21
 
 
-def test_line_search_adapts_the_step_to_the_slope() -> None:
+@pytest.mark.parametrize(
+    ("direction", "upper_bound", "least", "largest"),
+    [(0.01, 9.0, 0.5, 3.5), (0.01, 0.1, 0.1, 0.1), (2.0, 9.0, 2, 2), (100.0, 999.0, 1, 5)],
+    ids=["short direction", "bound below the step", "whole direction", "long direction"],
+)
+def test_line_search_adapts_the_step_to_the_slope(
+    direction: float, upper_bound: float, least: float, largest: float
+) -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 
     start = np.zeros(1), *objective(np.zeros(1))
-    for direction, most, least, largest in (
-        (0.01, 9.0, 0.5, 3.5),
-        (0.01, 0.1, 0.1, 0.1),
-        (2.0, 9.0, 2, 2),
-        (100.0, 999.0, 1, 5),
-    ):
-        step = _line_search(objective, start, np.array([direction]), most)
-        assert step is not None
-        assert least <= step[0][0] <= largest
-        assert step[1] < 9
+    step = _line_search(objective, start, np.array([direction]), upper_bound)
+
+    assert step is not None
+    (point, error, *_) = step
+    assert least <= point[0] <= largest
+    assert error < 9
 
 
 def test_line_search_requires_sufficient_decrease() -> None:

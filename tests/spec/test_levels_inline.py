@@ -127,23 +127,47 @@ def test_released_groups_with_other_match_the_rows(tmp_path):
     assert ln.Domain.from_json(domain.to_json()) == domain
 
 
-def test_json_levels_get_the_same_checks():
-    kind = ln.Integers(0, 3, levels={"half": {0: "low", 1: "low", 2: "high", 3: "high"}})
-    domain = ln.Domain(x=kind)
-    assert ln.Domain.from_json(domain.to_json()) == domain
-    for change, message in [
-        ({"labels": ["low", "low"]}, "the labels of the level 'half' in JSON"),
-        ({"labels": ["low", "high", "none"]}, "the labels of the level 'half' in JSON"),
-        ({"labels": ["low", ""]}, "a group of the level 'half'"),
-        ({"cells": [1, 1, 0, 0]}, "in the order in which they first occur"),
-        ({"cells": [0, 0, 1]}, "in 'cells' a group for every cell"),
-        ({"cells": [0, 0, 1, 2]}, "a group of a level in JSON must be a whole number"),
-    ]:
-        value = domain.to_json()
-        value["attributes"][0]["levels"][0] |= change
-        with pytest.raises(ln.InputError, match=message):
-            ln.Domain.from_json(value)
-    value = domain.to_json()
+HALVES = ln.Domain(x=ln.Integers(0, 3, levels={"half": {0: "low", 1: "low", 2: "high", 3: "high"}}))
+
+
+def test_json_of_a_domain_keeps_its_levels():
+    assert ln.Domain.from_json(HALVES.to_json()) == HALVES
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(
+            {"labels": ["low", "low"]},
+            "the labels of the level 'half' in JSON",
+            id="equal labels",
+        ),
+        pytest.param(
+            {"labels": ["low", "high", "none"]},
+            "the labels of the level 'half' in JSON",
+            id="unused label",
+        ),
+        pytest.param({"labels": ["low", ""]}, "a group of the level 'half'", id="empty label"),
+        pytest.param(
+            {"cells": [1, 1, 0, 0]}, "in the order in which they first occur", id="other order"
+        ),
+        pytest.param({"cells": [0, 0, 1]}, "in 'cells' a group for every cell", id="missing cell"),
+        pytest.param(
+            {"cells": [0, 0, 1, 2]},
+            "a group of a level in JSON must be a whole number",
+            id="unknown group",
+        ),
+    ],
+)
+def test_json_levels_get_the_same_checks(change, message):
+    value = HALVES.to_json()
+    value["attributes"][0]["levels"][0] |= change
+    with pytest.raises(ln.InputError, match=message):
+        ln.Domain.from_json(value)
+
+
+def test_json_levels_of_equal_names_are_refused():
+    value = HALVES.to_json()
     value["attributes"][0]["levels"] *= 2
     with pytest.raises(ln.InputError, match="levels of different names"):
         ln.Domain.from_json(value)

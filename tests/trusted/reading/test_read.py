@@ -395,59 +395,83 @@ def test_columns_of_parquet(tmp_path):
 DOMAIN = Domain(sex=["F", "M"])
 
 
-def test_bad_frames_and_arguments():
-    frame = pd.DataFrame([[MARK, MARK]], columns=["sex", "sex"])
-    for make, message in (
-        (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
-        (
-            lambda: read([MARK], DOMAIN),
-            (
-                "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz, "
-                ".txt, .txt.gz or .parquet files, a "
-                "pandas, Polars, Py"
-            ),
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        pytest.param(
+            pd.DataFrame([[MARK, MARK]], columns=["sex", "sex"]),
+            "must have column names that differ from each other",
+            id="equal column names",
         ),
-        (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
-        (
-            lambda: read(pd.DataFrame([[MARK]]), DOMAIN),
+        pytest.param(
+            [MARK],
+            "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz or .parquet "
+            "files, a pandas, Polars, Py",
+            id="list",
+        ),
+        pytest.param(pd.Series([MARK]), "got an object of type 'Series'.", id="series"),
+        pytest.param(
+            pd.DataFrame([[MARK]]),
             "the pandas data frame has no column 'sex', and none whose name is a text.",
+            id="no name is a text",
         ),
-        (
-            lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN),
+        pytest.param(
+            pd.DataFrame({"gender": [MARK], 5: [MARK]}),
             "the pandas data frame has no column 'sex'; it has 'gender'",
+            id="other column of pandas",
         ),
-        (
-            lambda: read(pl.DataFrame({"gender": [MARK]}), DOMAIN),
+        pytest.param(
+            pl.DataFrame({"gender": [MARK]}),
             "the polars data frame has no column 'sex'; it has 'gender'.",
+            id="other column of Polars",
         ),
-        (
-            lambda: read(pl.LazyFrame({"sex": [MARK]}).cast(pl.Int64), DOMAIN),
+        pytest.param(
+            pl.LazyFrame({"sex": [MARK]}).cast(pl.Int64),
             "the polars data frame cannot be computed.",
+            id="failing lazy frame",
         ),
-        (
-            lambda: read(duckdb.sql(f"SELECT '{MARK}' AS x").project("x::INT AS sex"), DOMAIN),
-            "the DuckDB relation cannot be computed.",
-        ),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]}),
-            "domain must be a Domain; got",
-        ),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="id"),
-            "has no column 'id'",
-        ),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, max_rows=2),
+    ],
+)
+def test_invalid_frames_are_refused(source, message):
+    with refused(message):
+        read(source, DOMAIN)
+
+
+def test_failing_relation_is_refused():
+    relation = duckdb.sql(f"SELECT '{MARK}' AS x").project("x::INT AS sex")
+    with refused("the DuckDB relation cannot be computed."):
+        read(relation, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"unit_column": "id"}, "has no column 'id'", id="unknown unit column"),
+        pytest.param(
+            {"max_rows": 2},
             "max_rows must be 1 if every row is a unit; got 2. Name the u",
+            id="max_rows without a unit column",
         ),
-        (
-            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0),
+        pytest.param(
+            {"unit_column": "sex", "max_rows": 0},
             "max_rows must be a whole number of at least",
+            id="max_rows of 0",
         ),
-        (lambda: schema(5), "the source must be a path"),
-    ):
-        with refused(message):
-            make()
+    ],
+)
+def test_invalid_units_are_refused(options, message):
+    with refused(message):
+        read(pl.DataFrame({"sex": [MARK]}), DOMAIN, **options)
+
+
+def test_mapping_is_no_domain():
+    with refused("domain must be a Domain; got"):
+        read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]})
+
+
+def test_number_has_no_schema():
+    with refused("the source must be a path"):
+        schema(5)
 
 
 def test_reading_a_file_needs_no_data_frame_library(tmp_path):
