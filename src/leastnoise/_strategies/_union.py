@@ -91,10 +91,9 @@ def union(problem: PlanningProblem) -> Strategy:
         raise NotApplicable(
             "no split of the workload has a smaller expected error than one table for all of it"
         )
+    family_fits: tuple[FitFamily, ...] = (identity_family, gaussian_optimum, gaussian_optimum)
     if norm == 1:
         family_fits = (identity_family, _QUICK, p_identity)
-    else:
-        family_fits = (identity_family, gaussian_optimum, gaussian_optimum)
     return _two_table_strategy(workload, partition, sizes, norm, family_fits)
 
 
