@@ -22,12 +22,7 @@ import leastnoise as ln
 from behind_the_wall import CountRequest, amount_encoder, exact_marginals, to_column
 from behind_the_wall import value_as_text as text_of
 from leastnoise._cli import main
-from leastnoise._domain import (
-    UnitCount,
-    UnitTotal,
-    ValueCount,
-    rule_of,
-)
+from leastnoise._domain import UnitCount, UnitTotal, ValueCount, rule_of
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
