@@ -17,8 +17,8 @@ from docs import site
 
 import leastnoise
 from cli.conftest import PROGRAM, assert_contains, disk_is_full, edit, ended, files
+from leastnoise._cli import _compare, _main
 from leastnoise._cli import _demo as demo_module
-from leastnoise._cli import _main, _plan
 from leastnoise._plan import Plan
 from leastnoise._planning import plan
 from leastnoise._session import Ledger, _release_job
@@ -42,7 +42,7 @@ def comparisons() -> dict[tuple[str, Any], Any]:
 @pytest.fixture
 def cached_comparisons(monkeypatch, comparisons):
     """Compare the strategies of each spec once, however often they are shown."""
-    compare_strategies = _plan.compare_strategies
+    compare_strategies = _compare.compare_strategies
 
     def compare_or_reuse(*arguments: Any, **options: Any) -> Any:
         key = (Path("people.toml").read_text(encoding="utf-8"), options.get("by_name"))
@@ -50,7 +50,7 @@ def cached_comparisons(monkeypatch, comparisons):
             comparisons[key] = compare_strategies(*arguments, **options)
         return comparisons[key]
 
-    monkeypatch.setattr(_plan, "compare_strategies", compare_or_reuse)
+    monkeypatch.setattr(_compare, "compare_strategies", compare_or_reuse)
 
 
 # The commands plan and compare.

@@ -92,7 +92,7 @@ _COMMANDS = {
     ),
     "check": ("_init", "check", "Show the data holder, exactly, how rows fit the spec."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
-    "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
+    "compare": ("_compare", "compare", "Compare every strategy, least expected error first."),
     "categories": (
         "_release",
         "categories",
@@ -133,9 +133,9 @@ _COMMANDS = {
         "Find hidden cells that readers can compute from rounded tables.",
     ),
     "synthesize": ("_finished", "synthesize", "Draw synthetic records from a finished release."),
-    "studio": ("_plan", "studio", "Draft a spec, plan, or explore a release in the browser."),
+    "studio": ("_studio", "studio", "Draft a spec, plan, or explore a release in the browser."),
     "ledger": ("_ledger", "ledger", "Set the budget of a data set and show its spending."),
-    "audit": ("_plan", "audit", "Compute a lower bound on the program's privacy loss."),
+    "audit": ("_audit", "audit", "Compute a lower bound on the program's privacy loss."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": (
         "_demo",

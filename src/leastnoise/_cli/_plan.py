@@ -1,11 +1,6 @@
-"""The commands that read no data.
+"""The command ``plan``, which reads no data."""
 
-``plan``, ``compare``, ``audit`` and ``studio``.
-"""
-
-import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -15,8 +10,19 @@ from typing import Any, NamedTuple
 
 import click
 
-from leastnoise._audit import Audit
-from leastnoise._cli._main import FAULT, MISSED_TARGET
+from leastnoise._cli._expected_errors import (
+    MOST_TABLES,
+    ExpectedTable,
+    describe_target,
+    expected_statistics,
+    expected_tables,
+    format_optional,
+    print_expected_errors,
+    print_statistics,
+    target_json,
+    with_titles,
+)
+from leastnoise._cli._main import MISSED_TARGET
 from leastnoise._cli._output import (
     FILE,
     cache_option,
@@ -36,52 +42,31 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._domain import UnitCount
-from leastnoise._error import (
-    LEVEL,
-    StatisticError,
-    interval_multiplier,
-    memory_limit,
-    statistic_errors,
-)
+from leastnoise._error import memory_limit
 from leastnoise._facts import format_facts, list_facts
-from leastnoise._frames import pluralize
-from leastnoise._mechanisms import (
-    BY_NAME,
-    Candidate,
-    Explanation,
-    largest_rank_errors,
-    mechanism_of,
-)
+from leastnoise._mechanisms import Explanation, mechanism_of
 from leastnoise._plan import (
     AdaptivePlan,
     EarlierRelease,
     LinearPlan,
     Plan,
-    SearchPlan,
     StepChoice,
     Steps,
-    TableError,
     checked_guard_share,
     with_guard,
 )
 from leastnoise._planning import (
     ComparisonStatus,
     Price,
-    TargetStatus,
     comparison_statuses,
     error_over_complete,
-    expected_seconds,
     missed_targets,
     period_errors,
     plan_for_workload,
-    statistic_std_errors,
-    statistic_target_statuses,
     table_prices,
-    target_statuses,
     with_epsilon_or_rho,
     with_max_rows,
 )
-from leastnoise._planning import compare as compare_strategies
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -91,16 +76,9 @@ from leastnoise._release import (
     describe_plan,
     describe_risk,
     describe_search_chances,
-    error_over_bound,
     format_public_facts,
-    format_ratio,
-    name_attribute,
-    name_rows,
-    name_summed,
     published_part,
-    statistic_title,
     table_title,
-    unit_of_sums,
     write_record,
 )
 from leastnoise._session import (
@@ -110,12 +88,10 @@ from leastnoise._session import (
     forecast_guard,
     optional_attributes,
     plan_spec,
-    read_spec,
     unit_total_measures,
     warnings_after_planning,
     warnings_before_planning,
 )
-from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
 from leastnoise._trusted.accounting import (
     GDP,
@@ -129,56 +105,15 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import InputError, number_text, readable, refuse
 from leastnoise._trusted.measurements import cost, split_by_quantity
-from leastnoise._workload import Product, Statistic, leaves_out
+from leastnoise._workload import Product
 
 _MOST_VALUES = 8  # values of --budgets or --max-rows
-_MOST_TABLES = 40  # rows that are printed; --json has all
 _HEADING_WIDTH = 18  # characters of a title above a column of periods
 _MOST_PERIODS = 24  # periods of a series that are printed; --json has all
 _LEAST_GAIN = 1.001  # ratio of errors from which complete attributes are proposed
 # If rounded noise scales cost a millionth less than the budget, the budget is shown as the cost.
 _NEARLY_ALL = Fraction(10**6 - 1, 10**6)
 _EXISTS = "Choose another file, or remove it first."
-_MEASURES = {
-    "epsilon": "epsilon",
-    "mu": "mu, the Gaussian's shift in units of its noise",
-    "rho": "rho",
-}
-_BY_DELTA = (
-    "std_error of a mean in a group of size rows, at most: by the delta method, at the largest "
-    "mean that the bounds allow"
-)
-_BY_DELTA_OF_VARIANCE = (
-    "std_error of a variance (squared values) in a group of size rows, at most: by the delta "
-    "method, at the mean and variance within the bounds at which it is largest"
-)
-_BY_DELTA_OF_COVARIANCE = (
-    "std_error of a covariance (products of values) in a group of size rows with all values, at "
-    "most: by the delta method, at the means and covariance within the bounds at which it is "
-    "largest; std_error is the largest of parts"
-)
-_AT_PUBLIC_SCALES = (
-    "std_error of a coefficient in a group of size rows with all values, by the delta method, at "
-    "public scales: means in the middle of the bounds, standard deviations as stated in scales or "
-    "a quarter of the distance of the bounds, predictors without correlation that explain the "
-    "response wholly and in equal parts; std_error is the largest of parts"
-)
-_BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
-_METHODS = {
-    "means": _BY_DELTA,
-    "variances": _BY_DELTA_OF_VARIANCE,
-    "correlations": _BY_DELTA_OF_COVARIANCE,
-    "regression": _AT_PUBLIC_SCALES,
-}
-_AUDIT_STATISTIC = (
-    "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
-)
-_WITHOUT_EARLIER = (
-    "These are the errors of one release. `leastnoise plan` also counts the earlier releases that "
-    "the spec names in after."
-)
-_WITHIN_CLAIM = "no bound is above its claim"
-_ABOVE_CLAIM = "MORE IS LOST THAN IS CLAIMED"
 _NO_LOOK = (
     "Choose max_rows from public knowledge of how many rows people have. A lower limit leaves out "
     "more rows of a unit, which these errors do not count. Do not read the number off the data: "
@@ -340,7 +275,7 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
         "max_rows": [_errors_json(plan) for plan in preview.plans_by_max_rows.values()],
         "prices": [asdict(price) for price in preview.prices],
-        "targets": [{"name": status.name, **_target_json(status)} for status in preview.targets],
+        "targets": [{"name": status.name, **target_json(status)} for status in preview.targets],
     }
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
@@ -357,19 +292,11 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     }
 
 
-def _target_json(status: TargetStatus | ComparisonStatus | None) -> dict[str, Any]:
-    """Return a target, the error that it limits, and whether it is met, as JSON."""
-    if status is None:
-        return {}
-    error = status.error if math.isfinite(status.error) else None
-    return {"target": {status.kind: status.most}, status.kind: error, "is_met": status.is_met}
-
-
 def _print_comparison_targets(statuses: Sequence[ComparisonStatus]) -> None:
     """Print the expected errors of differences and ratios that have targets."""
     if not statuses:
         return
-    rows = [[status.name, _describe_target(status)] for status in statuses]
+    rows = [[status.name, describe_target(status)] for status in statuses]
     print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
 
 
@@ -497,167 +424,6 @@ def _check_error_known(option: str, *plans: Plan) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedTable:
-    """The expected error of a table; None if it depends on the data.
-
-    Errors of counts are in rows. Errors of sums are in the unit of the measure.
-    """
-
-    name: str
-    queries: int
-    rmse: float | None
-    largest_std: float | None
-    largest_is_bound: bool | None
-    weight: float
-    measure: str | None
-    leaves_out: tuple[str, ...]
-    target: TargetStatus | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the table as a JSON object, without a target if it has none."""
-        return {**write_record(replace(self, target=None)), **_target_json(self.target)}
-
-
-def expected_tables(plan: Plan, level: float = 0.95) -> list[ExpectedTable]:
-    """Return the expected error of every table of a plan."""
-    products = plan.workload.products
-    table_errors: Sequence[TableError | None] = [None] * len(products)
-    targets: Sequence[TargetStatus | None] = [None] * len(products)
-    if plan.data_independent_error is not None:
-        table_errors = plan.data_independent_error.tables
-        targets = target_statuses(plan, level)
-    name_counts = Counter[str]()
-    tables = []
-    for product, error, target in zip(products, table_errors, targets, strict=True):
-        name_counts[product.name] += 1
-        count = name_counts[product.name]
-        tables.append(
-            ExpectedTable(
-                name=product.name if count == 1 else f"{product.name} ({count})",
-                queries=product.rows,
-                rmse=None if error is None else error.rmse * product.unit,
-                largest_std=None if error is None else error.largest_std * product.unit,
-                largest_is_bound=None if error is None else error.largest_is_bound,
-                weight=float(product.weight),
-                measure=product.measure,
-                leaves_out=tuple(leaves_out(product)),
-                target=target,
-            )
-        )
-    return tables
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ExpectedStatistic:
-    """The expected error of a statistic, such as means, quantiles or a CDF.
-
-    Attributes:
-        name: the title of the statistic, or its name if it has no title.
-        error: the error of the counts behind the statistic, and the error of the statistic itself
-            if the spec states a public size.
-        size_quantity: "rows" if the public size is a number of rows, "weights" if it is a sum of
-            weights.
-        margin_of_counts: the margin of the cumulative counts, in rows; None if a private choice of
-            quantiles would not be more accurate.
-        selected_within: the largest error in rank of privately chosen quantiles, in rows; None as
-            for ``margin_of_counts``.
-        target: the target of the statistic and the error that it limits; None without a target.
-        at_scales: the standard errors of standard deviations or correlations at public scales.
-    """
-
-    name: str
-    error: StatisticError
-    size_quantity: str
-    margin_of_counts: float | None
-    selected_within: float | None
-    target: TargetStatus | None
-    at_scales: Mapping[str, float]
-
-    @property
-    def statistic(self) -> Statistic:
-        """The statistic itself."""
-        return self.error.statistic
-
-    @property
-    def size(self) -> str:
-        """The public size of each group as text."""
-        return format_number(float(self.statistic.size or 0))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the statistic as a JSON object; facts without a value are left out."""
-        error = self.error
-        statistic = self.statistic
-        optional = {
-            "margin_of_counts": self.margin_of_counts,
-            "selected_within": self.selected_within,
-        }
-        return {
-            "name": self.name,
-            "request": statistic.to_json(),
-            "tables": list(error.tables),
-            "rows": error.rows,
-            "largest_rows": error.largest_rows,
-            "size": None if statistic.size is None else float(statistic.size),
-            "size_is": self.size_quantity,
-            "std_error": error.std_error,
-            **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
-            "method": _METHODS.get(statistic.kind, _BY_SHARE),
-            **{name: number for name, number in optional.items() if number is not None},
-            **({"at_scales": dict(self.at_scales)} if self.at_scales else {}),
-            **_target_json(self.target),
-        }
-
-
-def _expected_statistics(
-    plan: Plan, level: float, catalogue: Catalogue = ENGLISH
-) -> list[_ExpectedStatistic]:
-    """Return the expected errors of the statistics of a plan.
-
-    Statistics are named by their titles if the catalogue has display names.
-    """
-    if isinstance(plan, AdaptivePlan):
-        return []
-    reach_of: dict[Statistic, float] = {}
-    if type(plan) is LinearPlan and not plan.earlier:  # a series cannot choose quantiles
-        reach_of = largest_rank_errors(plan.workload, plan.privacy)
-    targets = statistic_target_statuses(plan, level)
-    multiplier = interval_multiplier(plan.measured().noise, LEVEL)
-    statistics = []
-    for error, target in zip(statistic_errors(plan), targets, strict=True):
-        statistic = error.statistic
-        name = statistic.name
-        if not catalogue.names.is_empty:
-            name = statistic_title(statistic, plan.domain, catalogue)
-        margin = error.rows * multiplier
-        reach = reach_of.get(statistic)
-        is_selectable = reach is not None and reach <= margin
-        is_weighted = plan.workload.weight_of(statistic) is not None
-        statistics.append(
-            _ExpectedStatistic(
-                name=name,
-                error=error,
-                size_quantity="weights" if is_weighted else "rows",
-                margin_of_counts=margin if is_selectable else None,
-                selected_within=reach if is_selectable else None,
-                target=target,
-                at_scales=_std_errors_at_scales(plan, statistic),
-            )
-        )
-    return statistics
-
-
-def _std_errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
-    """Return the standard errors of parameters at their public scales.
-
-    Only standard deviations and correlations have such errors. The errors of regression
-    coefficients refer to these scales anyway.
-    """
-    if statistic.size is None or statistic.kind not in ("variances", "correlations"):
-        return {}
-    return statistic_std_errors(plan, replace(statistic, target=None, target_of=""))
-
-
 def _plan_json(
     plan: Plan,
     seconds: float,
@@ -683,7 +449,7 @@ def _plan_json(
         errors["error_over_least_possible"] = expected_error.times_least
     rows = describe_plan(plan)[-1]
     optional = {
-        "statistics": [item.to_json() for item in _expected_statistics(plan, level)],
+        "statistics": [item.to_json() for item in expected_statistics(plan, level)],
         "values": [fact.text for fact in list_facts([rows], "values")],
         "left_out": [fact.text for fact in list_facts([rows], "left_out")],
         "not_protected": dict(format_public_facts(plan)),
@@ -755,13 +521,13 @@ def print_plan(
         guard_budget_share: the share of the budget that the guard costs; None without a guard.
         has_searches: whether the spec requests searches for categories or bounds.
     """
-    tables = _with_titles(expected_tables(plan, level), plan, catalogue)
+    tables = with_titles(expected_tables(plan, level), plan, catalogue)
     explanation = mechanism_of(plan).explain(plan)
     if isinstance(plan, AdaptivePlan):
         totals = _print_steps(explanation, tables)
     else:
-        totals = _print_expected_errors(plan, tables, catalogue)
-    _print_statistics(_expected_statistics(plan, level, catalogue))
+        totals = print_expected_errors(plan, tables, catalogue)
+    print_statistics(expected_statistics(plan, level, catalogue))
     remark = ""
     if isinstance(plan, AdaptivePlan):
         remark = ", all of it"
@@ -790,18 +556,6 @@ def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
     return plan.earlier if isinstance(plan, LinearPlan) else ()
 
 
-def _with_titles(
-    tables: list[ExpectedTable], plan: Plan, catalogue: Catalogue
-) -> list[ExpectedTable]:
-    """Replace the names of tables by their display titles, if any exist."""
-    if catalogue.names.is_empty:
-        return tables
-    return [
-        replace(table, name=table_title(product, catalogue))
-        for table, product in zip(tables, plan.workload.products, strict=True)
-    ]
-
-
 def _displayed_cost(plan: Plan) -> Charge:
     """Return the cost of a plan; the whole budget if the cost is nearly as large."""
     budget = plan.privacy.budget
@@ -811,210 +565,6 @@ def _displayed_cost(plan: Plan) -> Charge:
         if value >= _NEARLY_ALL * whole[name]:
             cost_parameters[name] = whole[name]
     return Charge(**cost_parameters)
-
-
-class _Column(NamedTuple):
-    """A column of the table of expected errors.
-
-    ``cell`` takes a table and the unit of its errors, and returns the text of the cell.
-    """
-
-    heading: str
-    alignment: str
-    cell: Callable[[ExpectedTable, str], str]
-    is_shown: bool = True
-
-
-def _print_expected_errors(
-    plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
-) -> list[tuple[str, str]]:
-    """Print the errors of each table; return labels and texts for the total.
-
-    Columns in which all tables agree are left out.
-    """
-    columns = [column for column in _error_columns(plan, tables, catalogue) if column.is_shown]
-    units = _table_units(plan, catalogue)
-    rows = [
-        [column.cell(table, unit) for column in columns]
-        for table, unit in zip(tables[:_MOST_TABLES], units, strict=False)
-    ]
-    print_table("Expected error", [column[:2] for column in columns], rows)
-    if remaining := tables[_MOST_TABLES:]:
-        errors = [table.rmse for table in remaining if table.rmse is not None]
-        queries = pluralize(sum(table.queries for table in remaining), "query", "queries")
-        click.echo(
-            f"and {pluralize(len(remaining), 'more table')}, {queries}, rmse "
-            f"{format_number(min(errors))} to {format_number(max(errors))} (--json)\n"
-        )
-    expected_error = plan.expected_error()
-    return [
-        ("total squared error", format_number(expected_error.total_squared_error)),
-        ("lower bound", format_number(expected_error.lower_bound)),
-    ]
-
-
-def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
-    """Return for each table the unit of its answers: rows, persons, or a measure."""
-    units = []
-    for product in plan.workload:
-        if product.of_values:
-            measure = name_summed(product.domain, str(product.measure), catalogue)
-            units.append(unit_of_sums(product, catalogue) or measure)
-        elif product.of_units:
-            units.append(catalogue.names.units or "units")
-        else:
-            units.append(name_rows(catalogue))
-    return units
-
-
-def _error_columns(
-    plan: Plan, tables: Sequence[ExpectedTable], catalogue: Catalogue
-) -> list[_Column]:
-    """Return all possible columns of the table of expected errors."""
-    hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
-
-    def largest_error(table: ExpectedTable, _unit: str) -> str:
-        if table.largest_is_bound:
-            sign = "<= "
-        else:
-            sign = ""
-        return sign + _format_optional(table.largest_std)
-
-    def hidden_left_out(table: ExpectedTable, _unit: str) -> str:
-        return ", ".join(
-            name_attribute(name, catalogue) for name in table.leaves_out if name in hidden
-        )
-
-    has_weights = any(table.weight != 1 for table in tables)
-    has_targets = any(table.target is not None for table in tables)
-    has_units = len({*_table_units(plan, catalogue), name_rows(catalogue)}) > 1
-    return [
-        _Column("table", "fold", lambda table, _: table.name),
-        _Column("queries", "right", lambda table, _: f"{table.queries:,}"),
-        _Column("rmse", "right", lambda table, _: _format_optional(table.rmse)),
-        _Column("largest\nstd error", "right", largest_error),
-        _Column("in", "fold", lambda _, unit: unit, has_units),
-        _Column("weight", "right", lambda table, _: f"{table.weight:g}", has_weights),
-        _Column("target", "left", lambda table, _: _describe_target(table.target), has_targets),
-        _Column("leaves out\nrows without", "fold", hidden_left_out, bool(hidden)),
-    ]
-
-
-def _print_statistics(statistics: Sequence[_ExpectedStatistic]) -> None:
-    """Print the expected errors of means, quantiles and distribution functions."""
-    if not statistics:
-        return
-    rows = [
-        [expected.name, _describe_error(expected), _describe_target(expected.target)]
-        for expected in statistics
-    ]
-    columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
-    if any(expected.target is not None for expected in statistics):
-        column_count = 3
-    else:
-        column_count = 2
-    print_table("", columns[:column_count], [row[:column_count] for row in rows])
-
-
-def _describe_error(expected: _ExpectedStatistic) -> str:
-    """Describe the expected error of a statistic in a phrase."""
-    kind = expected.statistic.kind
-    if kind == "means":
-        return _describe_mean_error(expected)
-    if kind == "variances":
-        return _describe_variance_error(expected)
-    if kind in ("correlations", "regression"):
-        return _describe_parameter_errors(expected)
-    if expected.size_quantity == "weights":
-        return _describe_weighted_share_error(expected)
-    error = expected.error
-    words = f"standard error of the counts up to a cell {format_number(error.rows)} rows"
-    if error.std_error is not None:
-        words = f"{words}, {format_number(error.std_error)} of {expected.size} rows"
-    if expected.selected_within is None:
-        return words
-    return (
-        f'{words}; strategy = "selected_quantiles" would choose values within '
-        f"{format_number(expected.selected_within)} rows of their ranks (95%), with wider "
-        "intervals"
-    )
-
-
-def _describe_weighted_share_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of weighted shares for the public sum of weights."""
-    if expected.error.std_error is None:
-        return "depends on the sum of the weights of a group; state it as size for the error"
-    return (
-        f"standard error of the shares up to a cell {format_number(expected.error.std_error)} in a "
-        f"group with weights of {expected.size} in all"
-    )
-
-
-def _describe_mean_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of a mean for the public group size.
-
-    Without a public size, describe which size the spec should state.
-    """
-    size = "rows"
-    remark = ""
-    group = f"of {expected.size} rows"
-    if expected.size_quantity == "weights":
-        size = "sum of the weights"
-        remark = ", about their sum of weights,"
-        group = f"with weights of {expected.size} in all"
-    if expected.error.std_error is None:
-        return (
-            f"depends on the {size} of a group; state a public size{remark} for the error of a mean"
-        )
-    std_error = format_number(expected.error.std_error)
-    return f"standard error at most {std_error} in a group {group} (delta method)"
-
-
-def _describe_variance_error(expected: _ExpectedStatistic) -> str:
-    """Describe the error of a variance for the public group size."""
-    if expected.error.std_error is None:
-        return (
-            "depends on the rows of a group; state a public size for the largest error of a "
-            "variance"
-        )
-    std_error = format_number(expected.error.std_error)
-    at_scales = format_number(expected.at_scales["std_dev"])
-    return (
-        f"standard error of the variance at most {std_error} in a group of {expected.size} rows "
-        f"(delta method); of the standard deviation {at_scales} at the public scale"
-    )
-
-
-def _describe_parameter_errors(expected: _ExpectedStatistic) -> str:
-    """Describe errors of covariances or coefficients for the public group size."""
-    is_regression = expected.statistic.kind == "regression"
-    if expected.error.std_error is None:
-        numbers = "each coefficient" if is_regression else "each covariance"
-        return f"depends on the rows of a group; state a public size for the error of {numbers}"
-    listing = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
-    if is_regression:
-        return (
-            f"standard error of each coefficient in a group of {expected.size} rows, at public "
-            f"scales: {listing}"
-        )
-    at_scales = ", ".join(
-        f"{name} {format_number(error)}" for name, error in expected.at_scales.items()
-    )
-    return (
-        f"standard error of each covariance in a group of {expected.size} rows, at most: {listing} "
-        f"(delta method); of each correlation at public scales: {at_scales}"
-    )
-
-
-def _describe_target(status: TargetStatus | ComparisonStatus | None) -> str:
-    """Describe a target and the error that it limits, such as "margin 50: 48.2"."""
-    if status is None:
-        return ""
-    error = "no bound"
-    if math.isfinite(status.error):
-        error = format_number(status.error)
-    remark = "" if status.is_met else ", missed"
-    return f"{status.kind} {format_number(status.most)}: {error}{remark}"
 
 
 def _print_steps(
@@ -1047,7 +597,7 @@ def _print_steps(
         f"For comparison: expected error of {reference.strategy}, which does not look at the data"
     )
     columns = [("table", "fold"), ("queries", "right"), ("rmse", "right")]
-    print_table(title, columns, rows[:_MOST_TABLES])
+    print_table(title, columns, rows[:MOST_TABLES])
     return [
         ("its total squared error", format_number(reference.expected_total_squared_error)),
         ("its lower bound", format_number(reference.lower_bound)),
@@ -1115,7 +665,7 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
     rows: list[list[str]] = []
     for position, (label, period) in enumerate(errors):
         if position % stride == 0 or position == last:
-            rows.append([label, *map(_format_optional, period)])
+            rows.append([label, *map(format_optional, period)])
     titles = [product.name for product in plan.workload]
     if not catalogue.names.is_empty:
         titles = [
@@ -1123,13 +673,6 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
         ]
     columns = [("period", "left"), *((title, "right") for title in titles)]
     print_table("Typical error of the answers that end in a period", columns, rows)
-
-
-def _format_optional(error: float | None) -> str:
-    """Format an error; empty for None."""
-    if error is None:
-        return ""
-    return format_number(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1251,269 +794,3 @@ def _print_error_comparison(
     if show_budgets and len(set(budgets)) > 1:
         rows.append(["budget", *budgets])
     print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
-
-
-def _list_strategies(
-    context: click.Context,
-    _: click.Parameter,
-    is_requested: bool,  # noqa: FBT001 - click passes flags by name
-) -> None:
-    """Print all strategies and exit, if the option --list is set."""
-    if not is_requested:
-        return
-    from leastnoise._strategies import PLANNERS  # slow to import, and `--help` must be quick
-
-    rows = [
-        [planner.name, planner.measures, "yes" if planner.automatic else "by name"]
-        for planner in PLANNERS.values()
-    ]
-    columns = [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")]
-    print_table("", columns, rows)
-    context.exit()
-
-
-@click.command()
-@spec_argument
-@json_option
-@click.option(
-    "--all", "by_name", is_flag=True, help="Include the strategies that `auto` does not try."
-)
-@click.option(
-    "--list",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_strategies,
-    help="List the strategies and their measured queries, and stop.",
-)
-@spec_option
-@cache_option
-# Click passes flags by name.
-def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001
-    """Compare every strategy, least expected error first.
-
-    Reads only the spec file; the data need not exist. The strategies that do not apply come last,
-    with the reasons.
-    """
-    spec = read_command_spec(path)
-    seconds = expected_seconds(spec.workload, spec.planned_privacy, spec.search())
-    with memory_limit(), Progress("planning", about=seconds) as progress:
-        candidates = compare_strategies(
-            spec.workload,
-            spec.planned_privacy,
-            progress.trying,
-            seconds=spec.seconds,
-            by_name=by_name,
-        )
-    if as_json:
-        print_json(
-            {
-                "queries": spec.workload.rows,
-                "candidates": [_candidate_json(candidate) for candidate in candidates],
-                "not_comparable": list(BY_NAME),
-            }
-        )
-        return
-    _print_applicable(spec, candidates)
-    _print_unfinished(spec, candidates)
-    _print_inapplicable(candidates)
-    click.echo(
-        click.wrap_text(
-            f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
-        )
-    )
-    if spec.after:
-        click.echo(click.wrap_text(_WITHOUT_EARLIER, 78))
-
-
-def _print_applicable(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the errors of the strategies that found a plan."""
-    usable = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
-    columns = [
-        ("strategy", "left"),
-        ("noise", "left"),
-        ("expected\nsquared error", "right"),
-        ("lower\nbound", "right"),
-        ("error / least\npossible", "right"),
-        ("seconds", "right"),
-    ]
-    rows = [
-        [
-            candidate.strategy,
-            format_noise(candidate.mechanism),
-            format_number(candidate.total),
-            format_number(plan.lower_bound()),
-            _format_optional_ratio(plan),
-            f"{candidate.seconds:.2f}",
-        ]
-        for candidate, plan in usable
-    ]
-    queries = pluralize(spec.workload.rows, "query", "queries")
-    budget = charge_text(usable[0][1].privacy.budget, usable[0][1].privacy.budget)
-    print_table(f"{queries}, {budget}", columns, rows, bold_row=0)
-
-
-def _format_optional_ratio(plan: Plan) -> str:
-    """Format the ratio of a plan's error to its lower bound; "-" without a bound."""
-    ratio = error_over_bound(plan)
-    if ratio is None:
-        return "-"
-    return format_ratio(ratio)
-
-
-def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that ran out of planning time, if there are any."""
-    unfinished = [candidate for candidate in candidates if candidate.useful_seconds]
-    if not unfinished:
-        return
-    columns = [
-        ("more time", "left"),
-        ("noise", "left"),
-        (f"within {spec.seconds:g} s", "left"),
-        ("needs\nCPU seconds", "right"),
-    ]
-    rows = []
-    for candidate in unfinished:
-        result = "left out"
-        if candidate.plan:
-            result = "stopped early"
-        noise = format_noise(candidate.mechanism)
-        rows.append([candidate.strategy, noise, result, f"{candidate.useful_seconds:.2g}"])
-    print_table("", columns, rows)
-    advice = "These may have less error: increase seconds under [plan]."
-    click.echo(click.wrap_text(advice, 78) + "\n")
-
-
-def _print_inapplicable(candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that do not apply to a spec, with the reasons."""
-    unusable = [
-        candidate
-        for candidate in candidates
-        if candidate.plan is None and not candidate.useful_seconds
-    ]
-    if not unusable:
-        return
-    rows = [
-        [candidate.strategy, format_noise(candidate.mechanism), candidate.reason]
-        for candidate in unusable
-    ]
-    print_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
-
-
-def _candidate_json(candidate: Candidate) -> dict[str, Any]:
-    """Return a candidate strategy and its errors as a JSON object."""
-    plan = candidate.plan
-    return {
-        "strategy": candidate.strategy,
-        "mechanism": candidate.mechanism,
-        "usable": plan is not None,
-        "reason": candidate.reason,
-        "expected_total_squared_error": plan and candidate.total,
-        "lower_bound": plan and plan.lower_bound(),
-        "error_over_least_possible": plan and plan.expected_error().times_least,
-        "seconds": round(candidate.seconds, 3),
-        "more_seconds": candidate.useful_seconds or None,
-    }
-
-
-@click.command()
-@spec_argument
-@click.option(
-    "--trials",
-    type=int,
-    help="The number of trials on each of two tables.  [default: as many as --seconds allows]",
-)
-@click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
-@json_option
-# Click passes flags by name.
-def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001
-    """Compute a lower bound on the program's privacy loss.
-
-    Reads only the spec file. The program generates rows from the domain of the spec. It does not
-    read the data and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the
-    plan.
-    """
-    spec = read_spec(path)
-    seconds_each = seconds / (1 + len(spec.all_searches))
-    with Progress("planning", about=estimate_planning_seconds(spec) + seconds) as progress:
-        plan = plan_spec(spec, progress.trying)
-        progress.say("measuring generated rows")
-        plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
-        search_audits = {
-            name: audit_plan(search_plan, trials=trials, seconds=seconds_each)
-            for name, search_plan in _search_plans(spec).items()
-        }
-    if as_json:
-        searches = {name: asdict(search_audit) for name, search_audit in search_audits.items()}
-        print_json({**asdict(plan_audit), "searches": searches})
-    else:
-        _print_audit(plan_audit)
-        for name, search_audit in search_audits.items():
-            if name in spec.domain.names:
-                click.echo(f"\nThe search for categories of {name!r}")
-            else:
-                click.echo(f"\nThe search for {name}")
-            _print_audit(search_audit)
-    if not all(result.is_within_claim for result in (plan_audit, *search_audits.values())):
-        click.echo(
-            "leastnoise: a lower bound exceeds the claim. This program, on this machine, does not "
-            "keep its privacy guarantee. Please report it.",
-            err=True,
-        )
-        click.get_current_context().exit(FAULT)
-
-
-def _search_plans(spec: Spec) -> dict[str, SearchPlan]:
-    """Return the plan of each search, by attribute or by name of the bounds."""
-    return {
-        **plan_bounds_searches(spec.bounds_searches, spec.privacy),
-        **plan_category_searches(spec.searches, spec.privacy),
-    }
-
-
-def _print_audit(result: Audit) -> None:
-    """Print the lower bounds of an audit, and whether one exceeds its claim."""
-    facts = [
-        ("claim", f"{_MEASURES[result.measure]}: at most {result.claim:.4g}"),
-        ("lower bound", f"at least {result.lower_bound:.4g}"),
-    ]
-    if result.epsilon is not None:
-        facts.append(("as epsilon", f"at least {result.epsilon:.4g} at the plan's delta"))
-    facts += [
-        (part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}")
-        for part in result.parts
-    ]
-    units = pluralize(result.units, "unit")
-    facts += [
-        ("confidence", f"{100 * result.confidence:.4g}% for all bounds together"),
-        ("trials", f"{result.trials:,} of each of two tables, which differ in {units}"),
-        ("statistic", _AUDIT_STATISTIC),
-        ("verdict", _WITHIN_CLAIM if result.is_within_claim else _ABOVE_CLAIM),
-    ]
-    print_facts(facts)
-
-
-@click.command()
-@click.argument("path", metavar="[FILE|SPEC|RELEASE]", type=FILE, required=False)
-def studio(path: Path | None) -> None:
-    """Draft a spec, plan, or explore a release in the browser.
-
-    With a data file or without an argument, forms draft a spec from the names and types of columns.
-    With a spec, the page shows how budget, targets, weights and tables change every margin. With
-    the directory of a release, the page shows tables of any attributes, their charts, and the exact
-    error of any sum of their cells.
-
-    Prints the address of a page on this computer, which one browser can open once. Ctrl-C ends it,
-    or closing the terminal. The studio never reads a value of the data.
-    """
-    try:
-        from leastnoise._studio import Studio
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"starlette", "tomlkit", "uvicorn"}:
-            raise
-        raise InputError(
-            "The studio needs further packages. Install them: pip install 'leastnoise[studio]'."
-        ) from None
-    server = Studio(path)
-    click.echo(f"The studio is at {server.address}\nOne browser can open it, once. Ctrl-C ends it.")
-    server.run()
