@@ -69,42 +69,42 @@ from leastnoise._workload._query_sets import (
     total,
     with_hidden_group,
 )
-from leastnoise._workload._sql import over_common_domain, read_statements, sql
-from leastnoise._workload._sql_combinations import (
+from leastnoise._workload._sql import (
+    OF_LINES,
+    OF_PAIRS,
+    SPREADS,
+    UNDECIDED,
+    Aggregate,
     AnswerExpression,
     AnswerTerm,
     Combination,
     CombinationRatio,
     CombinationSum,
-    LinearSum,
-    WindowFrame,
-)
-from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
-from leastnoise._workload._sql_query import (
-    ReleasedColumns,
-    count_groups,
-    run_query,
-    set_keys,
-    to_array,
-)
-from leastnoise._workload._sql_statement import (
-    OF_LINES,
-    OF_PAIRS,
-    SPREADS,
-    Aggregate,
     GroupColumn,
+    LinearSum,
     OutputColumn,
     Placement,
+    ReleasedColumns,
     Selection,
+    SqlSettings,
     Statement,
+    WindowFrame,
     answer_column,
     combination_high_column,
     combination_low_column,
+    count_groups,
     group_queries,
     high_column,
+    join_columns,
     low_column,
+    over_common_domain,
+    parse_day,
+    read_statements,
+    run_query,
+    set_keys,
+    sql,
+    to_array,
 )
-from leastnoise._workload._sql_values import UNDECIDED
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,

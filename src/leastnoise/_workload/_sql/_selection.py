@@ -12,9 +12,9 @@ from typing import Any
 
 from leastnoise._domain import Bins, Categories, Dates, Edges
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
-from leastnoise._workload._sql_columns import ColumnReader, own_columns, terms
-from leastnoise._workload._sql_combinations import (
+from leastnoise._workload._sql._aggregates import AggregateReader, Boxes
+from leastnoise._workload._sql._columns import ColumnReader, own_columns, terms
+from leastnoise._workload._sql._combinations import (
     AnswerExpression,
     AnswerTerm,
     Combination,
@@ -24,7 +24,7 @@ from leastnoise._workload._sql_combinations import (
     read_expression,
     read_linear_sum,
 )
-from leastnoise._workload._sql_conditions import (
+from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
     hull,
@@ -33,10 +33,10 @@ from leastnoise._workload._sql_conditions import (
     merge,
     overlap,
 )
-from leastnoise._workload._sql_faults import Faults
-from leastnoise._workload._sql_intervals import NoiseInterval, expression_noise
-from leastnoise._workload._sql_layers import GROUP_NAME
-from leastnoise._workload._sql_statement import (
+from leastnoise._workload._sql._faults import Faults
+from leastnoise._workload._sql._intervals import NoiseInterval, expression_noise
+from leastnoise._workload._sql._layers import GROUP_NAME
+from leastnoise._workload._sql._statement import (
     Aggregate,
     GroupColumn,
     OutputColumn,
@@ -52,7 +52,7 @@ from leastnoise._workload._sql_statement import (
     published_parts,
     table_name,
 )
-from leastnoise._workload._sql_values import Node, constant_number, refused
+from leastnoise._workload._sql._values import Node, constant_number, refused
 
 CLAUSE_ADVICE = {
     "join": "A second table is joined in [source.join]; the statement then names one table",

@@ -1,9 +1,9 @@
 """SQL front end: statements with SELECT and GROUP BY become one workload.
 
-A text is split into statements, and each statement is read over the domain (`_sql_reader`).
-Conditions and groups are computed for every value that a column can hold (`_sql_values`). If an
+A text is split into statements, and each statement is read over the domain (`_reader`).
+Conditions and groups are computed for every value that a column can hold (`_values`). If an
 answer counts nulls or values outside the domain, their attribute gets a cell for them; this depends
-on no data. Then each statement requests its tables (`_sql_statement`).
+on no data. Then each statement requests its tables (`_statement`).
 """
 
 import datetime as dt
@@ -15,16 +15,16 @@ from typing import Any, ClassVar
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
-from leastnoise._workload._sql_faults import Faults, FaultsError
-from leastnoise._workload._sql_functions import (
+from leastnoise._workload._sql._faults import Faults, FaultsError
+from leastnoise._workload._sql._functions import (
     SqlSettings,
     in_duckdb,
     join_columns,
     parse_day,
 )
-from leastnoise._workload._sql_reader import StatementReader
-from leastnoise._workload._sql_statement import GroupColumn, Statement, group_queries, place_groups
-from leastnoise._workload._sql_values import UNDECIDED, Node
+from leastnoise._workload._sql._reader import StatementReader
+from leastnoise._workload._sql._statement import GroupColumn, Statement, group_queries, place_groups
+from leastnoise._workload._sql._values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
 _MOST_STATEMENTS = 200  # the most statements in one text; more could take minutes to read

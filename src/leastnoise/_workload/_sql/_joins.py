@@ -12,9 +12,9 @@ from typing import Any
 
 from leastnoise._domain import Kind
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_columns import ColumnReader, add_condition, terms
-from leastnoise._workload._sql_functions import JoinColumns
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql._columns import ColumnReader, add_condition, terms
+from leastnoise._workload._sql._functions import JoinColumns
+from leastnoise._workload._sql._values import Node, refused
 
 JOIN_ADVICE = (
     "Declare the table: in [source.join], or a public table whose key is an attribute as levels "

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._workload._sql_columns import ColumnReader
-from leastnoise._workload._sql_conditions import (
+from leastnoise._workload._sql._columns import ColumnReader
+from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
     intersect,
@@ -20,8 +20,8 @@ from leastnoise._workload._sql_conditions import (
     overlap,
     subtract,
 )
-from leastnoise._workload._sql_statement import Aggregate
-from leastnoise._workload._sql_values import Node, constant_number, function_name, refused
+from leastnoise._workload._sql._statement import Aggregate
+from leastnoise._workload._sql._values import Node, constant_number, function_name, refused
 from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[CellBox, ...]

@@ -1,6 +1,6 @@
 """Translates the syntax tree of one SQL statement to a `Statement`.
 
-A statement may consist of nested queries. A SELECT over the rows is released (`_sql_selection`);
+A statement may consist of nested queries. A SELECT over the rows is released (`_selection`);
 DuckDB computes every query that selects from its answer. A subquery that only filters, renames or
 computes for each row is inlined into the SELECT above it.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_columns import ColumnReader, clause_columns, replace_column
-from leastnoise._workload._sql_faults import Faults
-from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
-from leastnoise._workload._sql_intervals import NoiseInterval, expression_noise
-from leastnoise._workload._sql_joins import without_joins
-from leastnoise._workload._sql_layers import with_groups_of
-from leastnoise._workload._sql_query import check_query
-from leastnoise._workload._sql_relations import (
+from leastnoise._workload._sql._columns import ColumnReader, clause_columns, replace_column
+from leastnoise._workload._sql._faults import Faults
+from leastnoise._workload._sql._functions import NO_TODAY, SqlSettings, is_current_time
+from leastnoise._workload._sql._intervals import NoiseInterval, expression_noise
+from leastnoise._workload._sql._joins import without_joins
+from leastnoise._workload._sql._layers import with_groups_of
+from leastnoise._workload._sql._query import check_query
+from leastnoise._workload._sql._relations import (
     constant_column_names,
     is_constant_relation,
     plain_table,
@@ -26,8 +26,8 @@ from leastnoise._workload._sql_relations import (
     with_joins_as_conditions,
     without_constants,
 )
-from leastnoise._workload._sql_rows_of_units import without_groups_of_units
-from leastnoise._workload._sql_selection import (
+from leastnoise._workload._sql._rows_of_units import without_groups_of_units
+from leastnoise._workload._sql._selection import (
     CLAUSE_ADVICE,
     WITHOUT_ROWS,
     ComputedColumn,
@@ -38,14 +38,14 @@ from leastnoise._workload._sql_selection import (
     output_nodes,
     with_safe_function,
 )
-from leastnoise._workload._sql_statement import (
+from leastnoise._workload._sql._statement import (
     OutputColumn,
     Selection,
     Statement,
     high_column,
     low_column,
 )
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql._values import Node, refused
 
 _QUERY_CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),

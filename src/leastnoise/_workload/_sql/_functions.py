@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql_bigquery import (
+from leastnoise._workload._sql._bigquery import (
     extracted_week,
     time_difference,
     truncated_time,
 )
-from leastnoise._workload._sql_formats import formatted_time
-from leastnoise._workload._sql_values import Node, constant_number, number_literal, refused
+from leastnoise._workload._sql._formats import formatted_time
+from leastnoise._workload._sql._values import Node, constant_number, number_literal, refused
 
 JoinColumns = tuple[str, str]
 """The column of a source and the column of a further table that are joined."""
-_MOST_BUCKETS = 1000  # the most buckets of one expression, as in `_sql_buckets.py`
+_MOST_BUCKETS = 1000  # the most buckets of one expression, as in `_sql/_buckets.py`
 _BIGQUERY_NAMES = (
     "FORMAT_DATE",
     "FORMAT_TIMESTAMP",

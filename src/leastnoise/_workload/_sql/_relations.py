@@ -7,8 +7,8 @@ largest groups, becomes a condition ``key IN (SELECT key ...)``.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from leastnoise._workload._sql_columns import add_condition, clause_columns, own_columns, terms
-from leastnoise._workload._sql_values import Node, refused, released_database
+from leastnoise._workload._sql._columns import add_condition, clause_columns, own_columns, terms
+from leastnoise._workload._sql._values import Node, refused, released_database
 
 TreeOf = Callable[[Node], Node | None]
 """From a relation of FROM to the tree of its query; None of a table of rows."""

@@ -7,15 +7,15 @@ from leastnoise._domain import Bins, Domain, Edges, Measure, UnitTotal
 from leastnoise._trusted.check import InputError, did_you_mean
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
-from leastnoise._workload._sql_buckets import with_bucket_comparisons
-from leastnoise._workload._sql_conditions import (
+from leastnoise._workload._sql._buckets import with_bucket_comparisons
+from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
     keeps_nothing,
     overlap,
     unite,
 )
-from leastnoise._workload._sql_values import (
+from leastnoise._workload._sql._values import (
     UNDECIDED,
     Attribute,
     ColumnParts,

@@ -8,7 +8,7 @@ on Monday, so dates are moved by some days before truncation, and back after it.
 
 from typing import Any
 
-from leastnoise._workload._sql_values import Node
+from leastnoise._workload._sql._values import Node
 
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")

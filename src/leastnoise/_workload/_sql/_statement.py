@@ -1,7 +1,7 @@
 """Defines SQL statements as released tables and a query on them.
 
 Groups and conditions refer to the parts of a column
-(`leastnoise._workload._sql_values.ColumnParts`): its regular cells, nulls, and values outside the
+(`leastnoise._workload._sql._values.ColumnParts`): its regular cells, nulls, and values outside the
 domain. Nulls and values outside the domain may have no cell. `place_groups` finds the cells of
 every group, and the parts that need a separate cell.
 """
@@ -15,9 +15,9 @@ from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
-from leastnoise._workload._sql_combinations import AnswerExpression
-from leastnoise._workload._sql_conditions import CellBox, both, keeps_nothing
-from leastnoise._workload._sql_values import UNDECIDED, ColumnParts, refused
+from leastnoise._workload._sql._combinations import AnswerExpression
+from leastnoise._workload._sql._conditions import CellBox, both, keeps_nothing
+from leastnoise._workload._sql._values import UNDECIDED, ColumnParts, refused
 from leastnoise._workload._workload import (
     Workload,
     correlation_queries,

@@ -7,7 +7,7 @@ characters, which are copied.
 import re
 from typing import Any
 
-from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._sql._values import Node, refused
 
 _NUMBERS = {
     "YYYY": "%Y",
