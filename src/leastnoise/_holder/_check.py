@@ -31,8 +31,8 @@ from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted.check import InputError, whole
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.reading._column import Column, Encoder
+from leastnoise._trusted.reading._data_names import dataset_name
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
-from leastnoise._trusted.reading._location import dataset_name
 from leastnoise._trusted.reading._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._trusted.reading._read import check_source, open_columns, open_source
 from leastnoise._trusted.reading._units import Units

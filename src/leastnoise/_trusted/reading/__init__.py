@@ -3,7 +3,7 @@
 No message contains data of a row, and no row makes reading fail.
 """
 
-from leastnoise._trusted.reading._location import (
+from leastnoise._trusted.reading._data_names import (
     check_unit,
     dataset_name,
     join_facts,

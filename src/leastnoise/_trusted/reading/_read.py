@@ -59,13 +59,13 @@ from leastnoise._trusted.reading._column import (
     Source,
     SourceFile,
 )
+from leastnoise._trusted.reading._data_names import check_unit
 from leastnoise._trusted.reading._encode import (
     amount_encoder,
     cell_encoder,
     combined_amounts,
     unreadable_encoder,
 )
-from leastnoise._trusted.reading._location import check_unit
 from leastnoise._trusted.reading._locations import (
     CSV,
     NO_MATCH,
