@@ -1,6 +1,8 @@
 """Read the schemas of sources, for drafts and pages.
 
-No release depends on this file, and no value is read.
+No release depends on this file, and no value is read. The file imports private files of
+`_trusted.reading`, because the schema has the types that reading uses. The contract "only the
+session reads rows" in `pyproject.toml` allows these imports.
 """
 
 import os
