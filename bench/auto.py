@@ -1,15 +1,15 @@
 """Measure the automatic plan of each case: error, seconds and memory.
 
-Each plan is computed in a process of its own on one core and timed from import to plan.
+A separate process computes each plan on one core. The time runs from the import to the plan.
 
     python bench/auto.py [--seconds 1] [part of a name ...]
 
-A row a case: unit error (root of the mean squared error at privacy cost 1, Laplace noise counted at
-variance 1), the reference, ours over it, the lower bound, CPU seconds with the import, and peak
-memory. References: goals that were set for ``auto``; else the best of other people's programs (HDMM
-2024-10 where not said otherwise, ResidualPlanner for all marginals up to some size), as measured
-for this project; for all 3-way marginals of 100 attributes our own plans before they were made ten
-times as fast, which must not have lost anything.
+Each case is a row: unit error (root of the mean squared error at privacy cost 1, Laplace noise
+counted at variance 1), the goal, our error over the goal, the lower bound, CPU seconds with the
+import, and peak memory. The goals were set for ``auto``, or are the errors of the best other
+program, as measured for this project: ResidualPlanner for all marginals up to some size, and HDMM
+2024-10 for the other workloads. For all 3-way marginals of 100 attributes the goal is the error of
+our plans before a tenfold acceleration, which must not increase the error.
 """
 
 import json
@@ -25,8 +25,8 @@ from typing import Any
 os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 ADULT = (75, 16, 5, 2, 20)
-# What is asked, by name: along one attribute of so many cells, or of a domain.
-ASKED: dict[str, Callable[[Any, Any], Any]] = {
+# Workloads by name, with the number of cells of one attribute or the sizes of a domain.
+WORKLOADS: dict[str, Callable[[Any, Any], Any]] = {
     "prefix": lambda ln, n: ln.queries(
         ln.Domain(a=ln.Integers(0, n - 1)).as_complete(), a="prefix"
     ),
@@ -114,7 +114,7 @@ GAUSSIAN = [
         ("width32", 64, 2.067),
         ("width32", 256, 2.354),
     ],
-    # Of the longer ones 1.002 times the lower bound, which is the goal for all along one attribute.
+    # For 1024 and more cells: 1.002 times the lower bound, the goal along one attribute.
     *[("width32", 1024, 2.385), ("width32", 2048, 2.3938), ("width32", 4096, 2.3967)],
     *[("prefix_prefix", 64, 4.409), ("prefix_prefix", 256, 6.373), ("ranges_ranges", 64, 5.300)],
     *[
@@ -152,27 +152,25 @@ CASES = {
 def domain(ln: Any, sizes: Any) -> Any:
     """Return a domain with attributes of these sizes."""
     return ln.Domain(
-        **{f"x{place}": ln.Coded(size) for place, size in enumerate(sizes)}
+        **{f"x{number}": ln.Coded(size) for number, size in enumerate(sizes)}
     ).as_complete()
 
 
 def sum_of(parts: Any) -> Any:
     """Combine workloads into one."""
     first, *others = parts
-    for other in others:
-        first += other
-    return first
+    return sum(others, start=first)
 
 
-def one(name: str, given: float) -> dict[str, float | str]:
-    """Plan one case in this process; with 0 seconds, the seconds follow from its size."""
+def plan_case(name: str, time_limit: float) -> dict[str, float | str]:
+    """Plan one case in this process; a time limit of 0 follows from the case's size."""
     import leastnoise as ln
 
     kind, size, budget, _ = CASES[name]
-    # A small budget, so that the noise is as good as continuous.
+    # A small budget, so that the noise is nearly continuous.
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
-    seconds = given or (60 if isinstance(size, int) and size > 2**14 else 20)
-    plan = ln.plan(ASKED[kind](ln, size), spent, seconds=seconds)
+    seconds = time_limit or (60 if isinstance(size, int) and size > 2**14 else 20)
+    plan = ln.plan(WORKLOADS[kind](ln, size), spent, seconds=seconds)
     expected_error = plan.expected_error()
     unit = sum(table.queries for table in expected_error.tables) * (
         2 * 1000**2 if budget == "pure" else 1000**2
@@ -186,18 +184,21 @@ def one(name: str, given: float) -> dict[str, float | str]:
     }
 
 
-def main(wanted: list[str], given: float) -> None:
-    """Run each case in a process of its own and print a table."""
+def main(name_parts: list[str], seconds: float) -> None:
+    """Run each case in a separate process and print a table."""
     print(
         f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}"
         f"{'CPU s':>8}{'MiB':>8}"
     )
-    for name in (name for name in CASES if not wanted or any(part in name for part in wanted)):
-        run = [sys.executable, __file__, "--one", name, str(given)]
-        # As where it is installed: compiled files are kept.
+    for name in CASES:
+        if name_parts and not any(part in name for part in name_parts):
+            continue
+        command = [sys.executable, __file__, "--one", name, str(seconds)]
+        # Keep compiled files, as an installed package does.
         env = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONDONTWRITEBYTECODE": ""}
         # The command runs this file.
-        result = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603
+        run = subprocess.run(command, check=True, capture_output=True, env=env)  # noqa: S603
+        result = json.loads(run.stdout)
         goal = CASES[name][3]
         print(
             f"{name:28}{result['strategy']:18}{result['error']:8.4f}{goal:8.4f}"
@@ -209,7 +210,7 @@ def main(wanted: list[str], given: float) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(one(sys.argv[2], float(sys.argv[3]))))
+        print(json.dumps(plan_case(sys.argv[2], float(sys.argv[3]))))
     elif sys.argv[1:2] == ["--seconds"]:
         main(sys.argv[3:], float(sys.argv[2]))
     else:

@@ -2,14 +2,14 @@
 
     python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table]
 
-A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on
+A case is two to six entries (cells, prefix sums, all and some ranges, levels, marginals, means) on
 one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Cases
-from 60 on are one-way tables of 3 to 24 attributes, half of them beside other tables. Each
-plan is made in a process of its own on one core; a strategy that takes more CPU seconds than are
-given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not try in
-full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what
-OUT has:
-docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md.
+from 60 on are one-way tables of 3 to 24 attributes; half of these cases also have other tables.
+Each plan is computed in a separate process on one core. The comparison leaves out a strategy that
+exceeds the limit of CPU seconds. OUT gets a line of JSON for each case. The program plans a
+strategy by name only if `auto` did not try it in full and OUT has no result for it. `--table`
+computes no plan. It prints the results in OUT: docs/results/auto/grid.csv, followed by the rows of
+docs/results/auto.md.
 """
 
 import argparse
@@ -37,14 +37,14 @@ BUDGETS = {
 }
 
 
-def drawn(seed: int) -> dict[str, Any]:
+def draw_case(seed: int) -> dict[str, Any]:
     """Draw a case as JSON values: the sizes of the attributes, the entries, and the budget."""
     rng = random.Random(seed)
     if seed >= FIRST_ONE_WAY:
         return _one_way_tables(rng, seed)
     sizes = {
-        f"a{place}": round(2 ** rng.uniform(1, 16))
-        for place in range(rng.choice([1, 1, 2, 3, 4, 5]))
+        f"a{number}": round(2 ** rng.uniform(1, 16))
+        for number in range(rng.choice([1, 1, 2, 3, 4, 5]))
     }
     entries = [_entry(rng, sizes) for _ in range(rng.randint(2, 6))]
     return {"seed": seed, "budget": rng.choice(sorted(BUDGETS)), "sizes": sizes, "entries": entries}
@@ -54,7 +54,7 @@ def _one_way_tables(rng: random.Random, seed: int) -> dict[str, Any]:
     """Draw a case of one-way tables of cells or levels; every second one also has other tables."""
     largest = rng.choice([1, 4, 6])
     sizes = {
-        f"a{place}": round(2 ** rng.uniform(1, largest)) for place in range(rng.randint(3, 24))
+        f"a{number}": round(2 ** rng.uniform(1, largest)) for number in range(rng.randint(3, 24))
     }
     of_levels = seed % 5 == 4
     if of_levels:
@@ -95,83 +95,88 @@ def _along(rng: random.Random, size: int) -> Any:
     return {"level": "group"} if kind == "level" else kind
 
 
-def asked(case: dict[str, Any]) -> tuple[Any, Any]:
+def build_case(case: dict[str, Any]) -> tuple[Any, Any]:
     """Build the workload and the budget of a case."""
     import leastnoise as ln
 
-    kinds = {
+    attributes = {
         name: ln.Integers(0, size - 1, levels={"group": {"width": 16}})
         for name, size in case["sizes"].items()
     }
-    domain = ln.Domain(kinds, measures={"pay": ln.Measure("pay", 0, 100)}).as_complete()
-    found = []
+    domain = ln.Domain(attributes, measures={"pay": ln.Measure("pay", 0, 100)}).as_complete()
+    workloads = []
     for entry in case["entries"]:
         if entry["kind"] == "marginals":
-            found.append(ln.marginals(domain, ways=len(entry["names"]), of=entry["names"]))
+            workloads.append(ln.marginals(domain, ways=len(entry["names"]), of=entry["names"]))
         elif entry["kind"] == "means":
-            found.append(ln.mean_queries(domain, "pay", by=entry["names"]))
+            workloads.append(ln.mean_queries(domain, "pay", by=entry["names"]))
         else:
-            found.append(ln.queries(domain, entry["along"]))
-    budget = BUDGETS[case["budget"]]
-    made = (
-        ln.ZCDP(**budget)
-        if "rho" in budget
-        else ln.ApproxDP(**budget)
-        if "delta" in budget
-        else ln.PureDP(**budget)
-    )
-    return sum(found[1:], start=found[0]), made
+            workloads.append(ln.queries(domain, entry["along"]))
+    amounts = BUDGETS[case["budget"]]
+    budget: Any
+    if "rho" in amounts:
+        budget = ln.ZCDP(**amounts)
+    elif "delta" in amounts:
+        budget = ln.ApproxDP(**amounts)
+    else:
+        budget = ln.PureDP(**amounts)
+    return sum(workloads[1:], start=workloads[0]), budget
 
 
-def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
+def plan_case(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     """Plan in this process; return the error, CPU seconds and strategies not fully tried."""
     from leastnoise._mechanisms._choice import Search, choose_plan, tables_with_high_error
     from leastnoise._strategies import PLANNERS
     from leastnoise._trusted.accounting import Privacy
     from leastnoise._trusted.check import InputError
 
-    workload, budget = asked(case)
+    workload, budget = build_case(case)
     search = Search(strategy, seconds)
     start = time.process_time()
     try:
-        plan, tried = choose_plan(workload, Privacy(budget), search)
+        plan, candidates = choose_plan(workload, Privacy(budget), search)
     except InputError as error:
         return {"reason": str(error)[:200]}
     if strategy != "auto":
-        named = {}
+        crowded_tables = {}
     else:
-        named = tables_with_high_error(plan, search)
-    apart = {
-        one.strategy
-        for one in tried
-        if one.ended or one.useful_seconds or one.reason.startswith(NOT_TRIED)
+        crowded_tables = tables_with_high_error(plan, search)
+    separate = {
+        candidate.strategy
+        for candidate in candidates
+        if candidate.ended or candidate.useful_seconds or candidate.reason.startswith(NOT_TRIED)
     }
-    whole: dict[str, float] = {}
-    for own in tried:
-        if own.strategy not in apart and own.plan is not None:
-            whole[own.strategy] = min(own.total, whole.get(own.strategy, math.inf))
+    full_errors: dict[str, float] = {}
+    for candidate in candidates:
+        name = candidate.strategy
+        if name not in separate and candidate.plan is not None:
+            full_errors[name] = min(candidate.total, full_errors.get(name, math.inf))
     return {
         "strategy": plan.strategy,
         "error": plan.expected_error().total_squared_error,
         "ended": list(plan.details.ended_early),
-        "crowded": named,
+        "crowded": crowded_tables,
         "seconds": time.process_time() - start,
-        "whole": whole,
-        "apart": [name for name, own in PLANNERS.items() if name in apart or not own.automatic],
+        "whole": full_errors,
+        "apart": [
+            name for name, planner in PLANNERS.items() if name in separate or not planner.automatic
+        ],
     }
 
 
-def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
-    """Call a function in a process of its own that has loaded the library.
+def run_in_process(
+    limit: float, function: Callable[..., dict[str, Any]], *arguments: Any
+) -> dict[str, Any]:
+    """Call a function in a separate process that has loaded the library.
 
-    The process is stopped if it takes longer than the limit.
+    The process is stopped if it exceeds the limit, in CPU seconds.
     """
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         if limit < math.inf:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit + time.process_time()),) * 2)
         with os.fdopen(writing, "w") as file:
-            json.dump(what(*said), file)
+            json.dump(function(*arguments), file)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as file:
@@ -180,39 +185,40 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
     return json.loads(text) if text else {"reason": "stopped: it takes longer", "seconds": limit}
 
 
-def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def run(case: dict[str, Any], seconds: float, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Plan a case automatically, and by name with every strategy not fully tried before.
 
-    A strategy by name gets all the time that it needs.
+    Strategies by name use the results of earlier runs; the others get the same seconds.
     """
-    auto = apart(math.inf, one, case, "auto", seconds)
-    named = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
-    named |= {
-        name: known.get(name) or apart(seconds, one, case, name, seconds)
+    auto = run_in_process(math.inf, plan_case, case, "auto", seconds)
+    by_name = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
+    by_name |= {
+        name: earlier.get(name) or run_in_process(seconds, plan_case, case, name, seconds)
         for name in auto.get("apart", ())
     }
-    within = {
-        name: own["error"]
-        for name, own in named.items()
-        if "error" in own and own.get("seconds", 0.0) <= seconds
+    errors_in_time = {
+        name: result["error"]
+        for name, result in by_name.items()
+        if "error" in result and result.get("seconds", 0.0) <= seconds
     }
-    best = min(within, key=lambda name: within[name], default=None)
+    best = min(errors_in_time, key=lambda name: errors_in_time[name], default=None)
     if best is None or "error" not in auto:
         ratio = None
     else:
-        ratio = math.sqrt(auto["error"] / within[best])
-    kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
+        ratio = math.sqrt(auto["error"] / errors_in_time[best])
+    full_errors = auto.get("whole", ())
+    planned = {name: result for name, result in by_name.items() if name not in full_errors}
     return {
         **case,
         "given": seconds,
         "auto": auto,
-        "named": known | kept,
+        "named": earlier | planned,
         "best": best,
         "ratio": ratio,
     }
 
 
-def table(known: list[dict[str, Any]]) -> None:
+def table(cases: list[dict[str, Any]]) -> None:
     """Write the file of all cases and print the rows of the results page.
 
     The page lists the cases in which the best strategy by name has another error.
@@ -228,7 +234,7 @@ def table(known: list[dict[str, Any]]) -> None:
         "ended early",
     ]
     rows = []
-    for case in sorted(known, key=lambda case: case["seed"]):
+    for case in sorted(cases, key=lambda case: case["seed"]):
         words = [
             entry["kind"] if "names" in entry else " x ".join(map(_word, entry["along"].values()))
             for entry in case["entries"]
@@ -240,19 +246,19 @@ def table(known: list[dict[str, Any]]) -> None:
         else:
             ratio = f"{case['ratio']:.4f}"
         if "seconds" in auto:
-            taken = f"{auto['seconds']:.1f}"
+            seconds = f"{auto['seconds']:.1f}"
         else:
-            taken = "-"
+            seconds = "-"
         ended = ", ".join(auto.get("ended", ()))
-        asked_for = f"{cells}: {', '.join(words)}"
-        taking = f"`{auto.get('strategy', '-')}`"
+        description = f"{cells}: {', '.join(words)}"
+        strategy = f"`{auto.get('strategy', '-')}`"
         rows.append(
             [
                 str(case["seed"]),
-                asked_for,
+                description,
                 case["budget"],
-                taking,
-                taken,
+                strategy,
+                seconds,
                 f"`{case['best']}`",
                 ratio,
                 ended,
@@ -278,34 +284,35 @@ def _word(along: Any) -> str:
 
 def main() -> None:
     """Plan all cases automatically again, and by name only the missing results."""
-    options = argparse.ArgumentParser()
-    options.add_argument("out", type=Path)
-    options.add_argument("--seconds", type=float, default=5.0)
-    options.add_argument("--cases", type=int, nargs="*", default=list(range(80)))
-    options.add_argument("--table", action="store_true")
-    given = options.parse_args()
-    if given.out.exists():
-        known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())}
-    else:
-        known = {}
-    if given.table:
-        table(list(known.values()))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--cases", type=int, nargs="*", default=list(range(80)))
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    cases = {}
+    if options.out.exists():
+        for text in options.out.read_text().splitlines():
+            case = json.loads(text)
+            cases[case["seed"]] = case
+    if options.table:
+        table(list(cases.values()))
         return
     for case in sorted(
-        map(drawn, given.cases),
+        map(draw_case, options.cases),
         key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values())),
     ):
-        made = run(case, given.seconds, known.get(case["seed"], {}).get("named", {}))
-        with given.out.open("a") as file:
-            file.write(json.dumps(made) + "\n")
-        auto = made["auto"]
+        result = run(case, options.seconds, cases.get(case["seed"], {}).get("named", {}))
+        with options.out.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+        auto = result["auto"]
         print(
-            made["seed"],
-            made["budget"],
+            result["seed"],
+            result["budget"],
             auto.get("strategy"),
             auto.get("seconds"),
-            made["best"],
-            made["ratio"],
+            result["best"],
+            result["ratio"],
             flush=True,
         )
 
@@ -315,7 +322,7 @@ if __name__ == "__main__":
     import scipy.interpolate
     import scipy.linalg
     import scipy.optimize
-    import scipy.sparse  # noqa: F401 - loaded once, before the processes part
+    import scipy.sparse  # noqa: F401 - loaded once, before the program forks
 
     import leastnoise  # noqa: F401 - the same
 

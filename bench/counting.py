@@ -6,9 +6,10 @@ The table has 10^6 rows and attributes of 10 values; DuckDB runs a GROUP BY per 
     [--duckdb-tables 60] [--threads N] [--rounds 3]
 
 DuckDB gets the same codes (one UTINYINT or USMALLINT column per attribute) in an in-memory table
-and returns only the cells that occur. Its time is measured on evenly spread marginals,
-``--duckdb-tables`` of them (0: all), and scaled to all; ours is measured on all of them. The two
-take turns, and the least of the rounds counts for each: what else the machine does is not measured.
+and returns only the cells that occur. Its time is measured on ``--duckdb-tables`` evenly spread
+marginals (0: all), and scaled to all of them; our time is measured on all of them. The two take
+turns, and the shortest time of all rounds counts for each, because other programs on the machine
+only add time.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from leastnoise._trusted.table import Table
 
 
 def main() -> None:
-    """Measure both and print a line for each, and the ratio."""
+    """Measure both programs and print a line for each, and the ratio."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -39,12 +40,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     generator = np.random.default_rng(1)
-    names = [f"a{place}" for place in range(options.attributes)]
+    names = [f"a{number}" for number in range(options.attributes)]
     codes = {
         name: generator.integers(0, options.size, options.rows, dtype=np.uint16) for name in names
     }
     table = Table(Domain({name: Coded(options.size) for name in names}).as_complete(), codes)
-    wanted = list(itertools.combinations(names, options.ways))
+    marginals = list(itertools.combinations(names, options.ways))
 
     connection = duckdb.connect()
     if options.threads:
@@ -57,43 +58,45 @@ def main() -> None:
         f"{', '.join(f'{name}::{kind} AS {name}' for name in names)} FROM rows"
     )  # noqa: RUF100, S608
     if options.duckdb_tables:
-        step = max(1, len(wanted) // options.duckdb_tables)
+        step = max(1, len(marginals) // options.duckdb_tables)
     else:
         step = 1
-    chosen = wanted[::step]
-    ours = []
-    theirs = []
+    chosen = marginals[::step]
+    our_seconds = []
+    duckdb_seconds = []
     for _ in range(options.rounds):
         start = time.perf_counter()
         checksum = {
             attributes: counts
-            for attributes, counts in exact_marginals(table, wanted, None)
-            if attributes in (wanted[0], wanted[-1])
+            for attributes, counts in exact_marginals(table, marginals, None)
+            if attributes in (marginals[0], marginals[-1])
         }
-        ours.append(time.perf_counter() - start)
+        our_seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         for attributes in chosen:
             listed = ", ".join(attributes)
-            found = connection.execute(
+            result = connection.execute(
                 f"SELECT {listed}, count(*) FROM people GROUP BY {listed}"  # noqa: S608
             ).fetchnumpy()  # noqa: RUF100, S608
             if attributes in checksum:
                 cells = np.ravel_multi_index(
-                    [found[name] for name in attributes], (options.size,) * options.ways
+                    [result[name] for name in attributes], (options.size,) * options.ways
                 )
-                assert np.array_equal(checksum[attributes][cells], found["count_star()"]), (  # noqa: S101
+                assert np.array_equal(checksum[attributes][cells], result["count_star()"]), (  # noqa: S101
                     "the two disagree"
                 )  # noqa: RUF100, S101
-        theirs.append((time.perf_counter() - start) * len(wanted) / len(chosen))
+        duckdb_seconds.append((time.perf_counter() - start) * len(marginals) / len(chosen))
 
-    work = options.rows * len(wanted)
-    print(f"rows {options.rows}, marginals {len(wanted)}")
-    print(f"leastnoise  {min(ours):8.2f} s   {work / min(ours):12.3g} rows x tables per second")
+    work = options.rows * len(marginals)
+    print(f"rows {options.rows}, marginals {len(marginals)}")
+    our_least = min(our_seconds)
+    duckdb_least = min(duckdb_seconds)
+    print(f"leastnoise  {our_least:8.2f} s   {work / our_least:12.3g} rows x tables per second")
     print(
-        f"duckdb      {min(theirs):8.2f} s   {work / min(theirs):12.3g} rows x tables per second "
+        f"duckdb      {duckdb_least:8.2f} s   {work / duckdb_least:12.3g} rows x tables per second "
         f"({len(chosen)} marginals measured)"
     )
-    print(f"ratio       {min(theirs) / min(ours):8.2f}")
+    print(f"ratio       {duckdb_least / our_least:8.2f}")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
     python bench/cubes.py [--only TEXT]            # the designs
     python bench/cubes.py --plans [--only TEXT]    # expected errors of automatic plans
 
-Errors are total squared errors at epsilon 1, factor 2 included, add/remove neighbours; a ratio of
-at most 1.00 is reached. The others are the strategies of Cormode et al., those with tables also
-recovered by least squares, and the best weights inside the workload's closure. With --plans both
-neighbour relations are planned; replacing a row costs four times as much. Seconds are of the
-processor. Seconds and memory of up to 100 attributes are measured by bench/scale.py.
+Errors are total squared errors at epsilon 1, with the factor 2, for add/remove neighbours. A ratio
+of at most 1.00 reaches the reference. The other strategies are those of Cormode et al., the same
+with a least squares recovery if they measure tables, and the best weights inside the workload's
+closure. With --plans both neighbour relations are planned; replacing a row costs four times as
+much. Seconds are CPU seconds. bench/scale.py measures seconds and memory of up to 100 attributes.
 """
 
 import argparse
@@ -49,18 +49,18 @@ CUBES = {
 }
 
 
-def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float]:
+def reference_errors(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float]:
     """Return the total squared errors of the compared strategies at epsilon 1."""
-    found = {}
+    errors = {}
     for name in PAPER:
-        ready = method(name, shape, targets)
-        found[name] = 2 * ready.error
+        strategy = method(name, shape, targets)
+        errors[name] = 2 * strategy.error
         if name[0] in "QC":
-            found[f"{name} by least squares"] = 2 * least_squares_error(shape, targets, ready)
+            errors[f"{name} by least squares"] = 2 * least_squares_error(shape, targets, strategy)
     closure = downward_closure(shape, targets)
     coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
-    return {**found, "weights inside": 2 * inside.error}
+    return {**errors, "weights inside": 2 * inside.error}
 
 
 def cubes(only: str) -> Iterator[str]:
@@ -71,15 +71,15 @@ def cubes(only: str) -> Iterator[str]:
                 continue
             targets = cube_workload(len(shape), name)
             start = time.process_time()
-            ours = 2 * method(OURS, shape, targets).error
+            error = 2 * method(OURS, shape, targets).error
             seconds = time.process_time() - start
-            known = others(shape, targets)
-            best = min(known, key=lambda other: known[other])
+            references = reference_errors(shape, targets)
+            best_name = min(references, key=lambda other: references[other])
             gaussian = gaussian_errors(shape, targets)
             rival = min(value for other, value in gaussian.items() if other != "residual")
             yield (
-                f"{data} Q{name:2}  ours/best other {ours / known[best]:.3f} ({best})  "
-                f"ours/reference {ours / figure:.4f}  {ours:12.1f}"
+                f"{data} Q{name:2}  ours/best other {error / references[best_name]:.3f} "
+                f"({best_name})  ours/reference {error / figure:.4f}  {error:12.1f}"
                 f"  {seconds:5.1f} s   Gaussian: ours/best other {gaussian['residual'] / rival:.3f}"
             )
 
@@ -88,14 +88,14 @@ def plans(only: str) -> Iterator[str]:
     """Plan the twelve workloads with the library."""
     for data, (shape, figures) in CUBES.items():
         domain = ln.Domain(
-            {f"a{place}": ln.Coded(size) for place, size in enumerate(shape)}
+            {f"a{number}": ln.Coded(size) for number, size in enumerate(shape)}
         ).as_complete()
         for name, figure in figures.items():
             if only not in f"{data} Q{name} ":
                 continue
             targets = cube_workload(len(shape), name)
-            sets = [tuple(domain.names[place] for place in target) for target in targets]
-            asked = ln.Workload(
+            sets = [tuple(domain.names[number] for number in target) for target in targets]
+            workload = ln.Workload(
                 domain,
                 tuple(
                     product
@@ -103,17 +103,18 @@ def plans(only: str) -> Iterator[str]:
                     for product in ln.queries(domain, **dict.fromkeys(s, "identity"))
                 ),
             )
-            known = others(shape, targets)
-            best = min(known, key=lambda other: known[other])
+            references = reference_errors(shape, targets)
+            best_name = min(references, key=lambda other: references[other])
             for neighbours, factor in (("add_remove", 1), ("replace", 4)):
                 start = time.process_time()
-                plan = ln.plan(asked, ln.Privacy(ln.PureDP(1), neighbours))
+                plan = ln.plan(workload, ln.Privacy(ln.PureDP(1), neighbours))
                 seconds = time.process_time() - start
-                ours = plan.expected_error().total_squared_error / factor
+                error = plan.expected_error().total_squared_error / factor
                 yield (
                     f"{data} Q{name:2}  {neighbours:10} {plan.strategy}  ours/best other "
-                    f"{ours / known[best]:.3f} ({best})"
-                    f"  ours/reference {ours / figure:.4f}  {ours * factor:12.1f}  {seconds:5.1f} s"
+                    f"{error / references[best_name]:.3f} ({best_name})"
+                    f"  ours/reference {error / figure:.4f}  {error * factor:12.1f}"
+                    f"  {seconds:5.1f} s"
                 )
 
 

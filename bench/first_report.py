@@ -1,12 +1,12 @@
 """Time each step from the wheel to a report on a CSV file.
 
-Each case starts in an empty environment. The size of the report is also printed.
+Each case starts in an empty environment. The program also prints the size of the report.
 
     python bench/first_report.py [--only TEXT] [--rows 20000] [--here]
 
-The wheel and what it needs come from the network or pip's cache, which rules the first step; with
---here the program beside the interpreter is taken instead. A person writes the spec between the
-commands.
+The wheel and its dependencies come from the network or pip's cache, which dominates the first step.
+With --here the program of the current environment is used instead. A person writes the spec between
+the commands.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument(
         "--here",
         action="store_true",
-        help="with the program beside this interpreter; nothing is installed",
+        help="use the program of this environment; nothing is installed",
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -71,18 +71,18 @@ def main() -> None:
             program = Path(sys.executable).with_name("leastnoise")
         else:
             program = installed(folder)
-        for case, (sizes, asked) in CASES.items():
+        for case, (sizes, workload) in CASES.items():
             if options.only not in case:
                 continue
             print(case)
             at = folder / case.split()[0]
             at.mkdir()
             columns = np.random.default_rng(1).integers(0, sizes, (options.rows, len(sizes)))
-            names = [f"a{place}" for place in range(len(sizes))]
+            names = [f"a{number}" for number in range(len(sizes))]
             np.savetxt(at / "people.csv", columns, "%d", ",", header=",".join(names), comments="")
             domain = "".join(
-                f"{one}.integers = [0, {size - 1}]\n"
-                for one, size in zip(names, sizes, strict=True)
+                f"{attribute}.integers = [0, {size - 1}]\n"
+                for attribute, size in zip(names, sizes, strict=True)
             )
             timed(
                 "leastnoise init people.csv",
@@ -93,7 +93,7 @@ def main() -> None:
                 "draft.toml",
                 at=at,
             )
-            (at / "spec.toml").write_text(SPEC + domain + asked, encoding="utf-8")
+            (at / "spec.toml").write_text(SPEC + domain + workload, encoding="utf-8")
             timed(
                 "leastnoise release spec.toml",
                 program,

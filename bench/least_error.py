@@ -1,11 +1,11 @@
-"""Errors that need more than independent noise and one release, compared with what came before.
+"""Compare errors that need more than independent noise and one release with earlier methods.
 
     python bench/least_error.py [--only tables sizes ledger after quantiles] [--draws 200] [--first]
 
-Prints the tables of docs/results/least-error.md. Every row has the standard error that `plan`
-promises or the error of releases, the best result without the method (a strategy by name, the
-sum of epsilons and deltas, a plan without earlier releases, the distribution function), and
-OpenDP on the same task in the same run if it is installed and can do it.
+Prints the tables of docs/results/least-error.md. Every row has the expected standard error of the
+plan or the error of releases, the best result without the method (a strategy by name, the sum of
+epsilons and deltas, a plan without earlier releases, the distribution function), and the error of
+OpenDP for the same task in the same run, if OpenDP is installed and supports it.
 
 tables     one-way tables by K-norm noise
 sizes      CPU seconds of groups of 1,000 cells
@@ -77,7 +77,7 @@ def domain_of(sizes: list[int]) -> Any:
     """Return a domain of complete attributes with these numbers of cells."""
     import leastnoise as ln
 
-    kinds = {f"x{place}": ln.Coded(size) for place, size in enumerate(sizes)}
+    kinds = {f"x{number}": ln.Coded(size) for number, size in enumerate(sizes)}
     return ln.Domain(kinds).as_complete()
 
 
@@ -100,7 +100,9 @@ def random_rows(sizes: list[int], rows: int = ROWS) -> Any:
     import pyarrow as pa
 
     rng = np.random.default_rng(1)
-    return pa.table({f"x{place}": rng.integers(0, size, rows) for place, size in enumerate(sizes)})
+    return pa.table(
+        {f"x{number}": rng.integers(0, size, rows) for number, size in enumerate(sizes)}
+    )
 
 
 def error_of_releases(plan: Any, workload: Any, rows: Any, exact: list[Any], draws: int) -> float:
@@ -118,8 +120,8 @@ def error_of_releases(plan: Any, workload: Any, rows: Any, exact: list[Any], dra
 def exact_one_way(rows: Any, sizes: list[int]) -> list[Any]:
     """Return the true one-way tables."""
     return [
-        np.bincount(rows[f"x{place}"].to_numpy(), minlength=size)
-        for place, size in enumerate(sizes)
+        np.bincount(rows[f"x{number}"].to_numpy(), minlength=size)
+        for number, size in enumerate(sizes)
     ]
 
 
@@ -161,7 +163,7 @@ def gaussian_of_opendp(dp: Any, number: int, releases: int) -> Any:
 
 
 def shown(value: float | None) -> str:
-    """Return a number with three digits behind the point, or a dash."""
+    """Return a number with three decimals, or a dash."""
     return "-" if value is None else f"{value:.3f}"
 
 
@@ -179,14 +181,15 @@ def tables(draws: int) -> Iterator[str]:
         start = time.process_time()
         plan = ln.plan(workload, budget)
         seconds = time.process_time() - start
-        other_name, other = best_other(workload, budget)
+        other_name, other_error = best_other(workload, budget)
         rows = random_rows(sizes)
-        seen = error_of_releases(plan, workload, rows, exact_one_way(rows, sizes), draws)
-        promised = standard_error(plan)
-        peer = opendp_error(sizes, draws, has_delta=has_delta)
+        released_error = error_of_releases(plan, workload, rows, exact_one_way(rows, sizes), draws)
+        expected = standard_error(plan)
+        peer_error = opendp_error(sizes, draws, has_delta=has_delta)
         yield line(
-            [name, f"`{plan.strategy}`", shown(promised), goal, shown(seen), f"`{other_name}`",
-             shown(other), shown(promised / other), shown(peer), f"{seconds:.1f}"]
+            [name, f"`{plan.strategy}`", shown(expected), goal, shown(released_error),
+             f"`{other_name}`", shown(other_error), shown(expected / other_error),
+             shown(peer_error), f"{seconds:.1f}"]
         )  # fmt: skip
 
 
@@ -202,8 +205,8 @@ def best_other(workload: Any, budget: Any) -> tuple[str, float]:
                 errors[name] = standard_error(ln.plan(workload, budget, strategy=name))
             except ln.InputError:
                 continue  # the strategy does not apply
-    best = min(errors, key=lambda name: errors[name])
-    return best, errors[best]
+    best_name = min(errors, key=lambda name: errors[name])
+    return best_name, errors[best_name]
 
 
 def sizes(_: int) -> Iterator[str]:
@@ -235,16 +238,16 @@ def ledger(_: int) -> Iterator[str]:
     )  # fmt: skip
     cells = [6] * 6
     workload = ln.marginals(domain_of(cells), ways=2)
-    whole = ln.ApproxDP(1, DELTA)
+    budget = ln.ApproxDP(1, DELTA)
     rows = random_rows(cells)
     for count, goal in RELEASES.items():
-        shared = ln.plan(workload, whole.share(Fraction(1, count)))
-        parts = standard_error(ln.plan(workload, whole.scaled(Fraction(1, count))))
-        even = ln.plan(workload, whole.share(Fraction(1, count)), strategy="workload_even")
+        shared = ln.plan(workload, budget.share(Fraction(1, count)))
+        parts = standard_error(ln.plan(workload, budget.scaled(Fraction(1, count))))
+        even = ln.plan(workload, budget.share(Fraction(1, count)), strategy="workload_even")
         error = standard_error(shared)
         dp = opendp()
         peer = None if dp is None else error_of_composition(dp, count)
-        paid = paid_releases(shared, rows, whole, count)
+        paid = paid_releases(shared, rows, budget, count)
         yield line(
             [count, shown(error), shown(parts), shown(parts / error), goal,
              shown(standard_error(even)), shown(peer), paid]
@@ -259,16 +262,16 @@ def error_of_composition(dp: Any, count: int) -> float:
     return math.sqrt((noise**2).mean())
 
 
-def paid_releases(plan: Any, rows: Any, whole: Any, count: int) -> int:
+def paid_releases(plan: Any, rows: Any, budget: Any, count: int) -> int:
     """Return how often a ledger with the whole budget pays for the plan, up to ``count + 1``."""
     import leastnoise as ln
 
     with tempfile.TemporaryDirectory() as folder:
-        book = ln.Ledger.create(Path(folder) / "rows.ledger", "rows", ln.Privacy(whole))
+        ledger_file = ln.Ledger.create(Path(folder) / "rows.ledger", "rows", ln.Privacy(budget))
         paid = 0
         for _ in range(count + 1):
             try:
-                ln.release(plan, rows, ledger=book)
+                ln.release(plan, rows, ledger=ledger_file)
             except ln.BudgetError:
                 break
             paid += 1
@@ -299,13 +302,13 @@ def after(draws: int) -> Iterator[str]:
         ]
         for budget_name, budget in budgets.items():
             first = ln.plan(workload, budget)
-            seen = seen_after_earlier(first, workload, rows, exact, draws)
+            released_error = seen_after_earlier(first, workload, rows, exact, draws)
             error = standard_error(first)
-            again = ln.plan(workload, budget, after=[ln.release(first, rows, seed=1)])
-            both = standard_error(again)
+            second = ln.plan(workload, budget, after=[ln.release(first, rows, seed=1)])
+            second_error = standard_error(second)
             yield line(
-                [name, budget_name, shown(error), shown(both), shown(both / error),
-                 f"{math.sqrt(0.5):.3f}", shown(seen / error)]
+                [name, budget_name, shown(error), shown(second_error), shown(second_error / error),
+                 f"{math.sqrt(0.5):.3f}", shown(released_error / error)]
             )  # fmt: skip
 
 
@@ -324,7 +327,7 @@ def seen_after_earlier(first: Any, workload: Any, rows: Any, exact: Any, draws: 
 
 
 def quantiles(draws: int) -> Iterator[str]:
-    """Distances of quantiles from their ranks: by choice, by the distribution function, OpenDP."""
+    """Distances of quantiles from their ranks: choice, distribution function, OpenDP."""
     import pyarrow as pa
 
     import leastnoise as ln
@@ -345,23 +348,23 @@ def quantiles(draws: int) -> Iterator[str]:
         distances = []
         for strategy, budget in (("auto", 1), ("selected_quantiles", 1), ("selected_quantiles", 2)):
             plan = ln.plan(workload, ln.PureDP(budget), strategy=strategy)
-            found = [
+            released = [
                 ln.release(plan, rows, seed=seed).statistics[0].frame("pandas")["quantile"]
                 for seed in range(draws)
             ]
-            distances.append(mean_distance(ordered, shares, found))
+            distances.append(mean_distance(ordered, shares, released))
         dp = opendp()
         if dp is not None:
             choose = opendp_quantiles(dp, shares, values.tolist())
             distances.append(mean_distance(ordered, shares, [choose() for _ in range(draws)]))
-        yield line([name, *(f"{each:.2f}" for each in distances[:3]), goal,
-                    *(f"{each:.2f}" for each in distances[3:])])  # fmt: skip
+        yield line([name, *(f"{distance:.2f}" for distance in distances[:3]), goal,
+                    *(f"{distance:.2f}" for distance in distances[3:])])  # fmt: skip
 
 
-def mean_distance(ordered: Any, shares: list[str], found: Any) -> float:
+def mean_distance(ordered: Any, shares: list[str], released: Any) -> float:
     """Return the mean number of rows between quantiles and their ranks."""
     distances = []
-    for values in found:
+    for values in released:
         for share, value in zip(shares, values, strict=True):
             rank = float(Fraction(share)) * len(ordered)
             below = np.searchsorted(ordered, value, side="left")

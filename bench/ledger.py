@@ -25,7 +25,7 @@ from leastnoise._trusted.accounting import (  # noqa: E402
     left_of_budget,
 )
 
-WHOLE = ln.ApproxDP(1, "1e-6")
+BUDGET = ln.ApproxDP(1, "1e-6")
 COUNTS = (1, 2, 4, 12, 52)
 ENTRIES = 1000
 
@@ -45,16 +45,16 @@ def main() -> None:
     print("releases  sums of pairs  mu squared  ratio")
     for count in COUNTS:
         part = Fraction(1, count)
-        pairs = root_mean_square_error(ln.plan(workload, WHOLE.scaled(part)))
-        mu = root_mean_square_error(ln.plan(workload, WHOLE.share(part)))
+        pairs = root_mean_square_error(ln.plan(workload, BUDGET.scaled(part)))
+        mu = root_mean_square_error(ln.plan(workload, BUDGET.share(part)))
         print(f"{count:8}  {pairs:13.2f}  {mu:10.2f}  {pairs / mu:5.2f}")
-    share = WHOLE.share(Fraction(1, ENTRIES))
-    charges = [charge(WHOLE, share, SeriesCost(share))] * ENTRIES
+    share = BUDGET.share(Fraction(1, ENTRIES))
+    charges = [charge(BUDGET, share, SeriesCost(share))] * ENTRIES
     start = time.perf_counter()
-    covered = is_within_budget(WHOLE, charges)
-    left = left_of_budget(WHOLE, charges)
+    covered = is_within_budget(BUDGET, charges)
+    remaining = left_of_budget(BUDGET, charges)
     seconds = time.perf_counter() - start
-    print(f"{ENTRIES} entries: within the budget {covered}, left {left}, {seconds:.3f} s")
+    print(f"{ENTRIES} entries: within the budget {covered}, left {remaining}, {seconds:.3f} s")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ A ratio of at most 1.00 reaches the reference. Seconds are of planning.
 
     python bench/marginals.py [--large] [--only TEXT]
 
-Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per
-    cell at unit noise (the others).
+Figures are total squared errors at epsilon 1 with the factor 2 (cubes), or root mean square errors
+per cell at unit noise (the other workloads).
 """
 
 import argparse
@@ -42,7 +42,8 @@ CUBES = {
     ),
 }
 ADULT5 = (75, 16, 5, 2, 20)
-# name -> (shape, sizes asked, pure rms1 of the best peer, Gaussian rms2 of the best peer)
+# name -> (shape, sizes of the marginals, and the errors of the best peer at unit noise: pure,
+# Gaussian)
 PEERS = {
     "ten^8 1-way": ((10,) * 8, (1,), 7.642, 2.702),
     "ten^8 2-way": ((10,) * 8, (2,), 25.60, 4.838),
@@ -55,7 +56,7 @@ PEERS = {
 }
 
 
-def ways(count: int, *sizes: int) -> list[AttributeSet]:
+def sets_of_sizes(count: int, *sizes: int) -> list[AttributeSet]:
     """List all attribute sets of some sizes."""
     return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
 
@@ -63,12 +64,16 @@ def ways(count: int, *sizes: int) -> list[AttributeSet]:
 def cube_workload(count: int, name: str) -> list[AttributeSet]:
     """List the marginals of Qk, Qk* or Qka.
 
-    Qk* adds every second of the next larger ones, and Qka the next larger ones with
-    attribute 0.
+    Qk* adds every second marginal of k + 1 attributes, and Qka all of them with attribute 0.
     """
     k = int(name[0])
-    larger = ways(count, k + 1)
-    return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
+    larger = sets_of_sizes(count, k + 1)
+    targets = sets_of_sizes(count, k)
+    if name.endswith("*"):
+        targets += larger[::2]
+    elif name.endswith("a"):
+        targets += [attributes for attributes in larger if 0 in attributes]
+    return targets
 
 
 def cubes(only: str) -> Iterator[str]:
@@ -95,23 +100,23 @@ def cubes(only: str) -> Iterator[str]:
 
 
 def peers(only: str) -> Iterator[str]:
-    """Compare with the best of hdmm's strategies."""
-    for name, (shape, sizes, pure, gaussian) in PEERS.items():
+    """Compare with the best strategy of hdmm."""
+    for name, (shape, sizes, pure_reference, gaussian_reference) in PEERS.items():
         if only not in name:
             continue
-        targets = ways(len(shape), *sizes)
+        targets = sets_of_sizes(len(shape), *sizes)
         closure = downward_closure(shape, targets)
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
         cells = table_sizes(shape, targets).sum()
         started = time.perf_counter()
         design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
-        ours = math.sqrt(design.error / cells)
-        ours_gaussian = math.sqrt(residual_noise(closure, coefficient)[1] / cells)
+        error = math.sqrt(design.error / cells)
+        gaussian_error = math.sqrt(residual_noise(closure, coefficient)[1] / cells)
         yield (
-            f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm "
-            f"{ours_gaussian / gaussian:.3f} "
-            f"({ours_gaussian:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  "
+            f"{name:17} pure ours/hdmm {error / pure_reference:.3f} ({error:.3f})  "
+            f"Gaussian ours/hdmm {gaussian_error / gaussian_reference:.3f} "
+            f"({gaussian_error:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  "
             f"({design.start_name})"
         )
 
@@ -123,7 +128,7 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
     """
     for count in counts:
         shape = (10,) * count
-        targets = ways(count, 0, 1, 2, 3)
+        targets = sets_of_sizes(count, 0, 1, 2, 3)
         started = time.perf_counter()
         closure = downward_closure(shape, targets)
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))

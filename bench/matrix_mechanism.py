@@ -5,11 +5,12 @@ The numbers are published, or measured with the released programs; both kinds of
     python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR]
     [--csv FILE] [--prefix-release [N]]
 
-Prints one line a case with ours / theirs, the ratio of root mean square errors at unit budget
-(epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1): at most 1.000 is what is
-wanted. Workloads are planned as users state them: by name, and again as given ranges or as a
-matrix. ``--quick`` leaves out what has over 256 cells. ``--prefix-release`` measures a release of
-all prefix sums at n = 2^20 against the sampling of its noise.
+Prints a line for each case with our error / the published error, the ratio of root mean square
+errors at unit budget (epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1). The
+goal is a ratio of at most 1.000. The program plans workloads in the forms that users write: by
+name, as ranges, and as a matrix. ``--quick`` leaves out cases with more than 256 cells.
+``--prefix-release`` compares the time of a release of all prefix sums at n = 2^20 with the time to
+sample its noise.
 
 Errors are measured at a small budget, where discrete noise has the variance of continuous noise.
 """
@@ -44,8 +45,8 @@ from leastnoise._workload import (
     ranges,
 )
 
-# At these budgets scales are in the hundreds or more, so that the discreteness of the noise does
-# not matter.
+# At these budgets scales are in the hundreds or more, so that discrete noise has nearly the
+# variance of continuous noise.
 _EPSILON = "1/1000"
 _RHO = "1/2000000"
 _SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
@@ -56,21 +57,21 @@ class Case:
     """A workload with the error to reach.
 
     Args:
-        name: what is asked.
-        cells: of the longest attribute.
-        workload: makes the workload; only when the case is run.
+        name: description of the workload.
+        cells: number of cells of the longest attribute.
+        workload: function that builds the workload, called when the case is run.
         power: 1 for pure differential privacy, 2 for a Gaussian budget.
-        theirs: the number, a root mean square error at unit budget.
-        source: where it is from.
-        strategies: asked for by name beside ``auto``, because the automatic choice leaves them out
-            at this size.
+        published: published root mean square error at unit budget.
+        source: section with the published error.
+        strategies: strategies to plan by name as well, because ``auto`` leaves them out at this
+            size.
     """
 
     name: str
     cells: int
     workload: Callable[[], Workload]
     power: int
-    theirs: float
+    published: float
     source: str
     strategies: tuple[str, ...] = ()
 
@@ -102,12 +103,12 @@ def cells_and_total(size: int) -> Workload:
     return queries(line(size), x="identity") + queries(line(size))
 
 
-def one(size: int, asked: Callable[[], QuerySet]) -> Callable[[], Workload]:
+def build_along(size: int, build_queries: Callable[[], QuerySet]) -> Callable[[], Workload]:
     """Return a function that builds a workload on one attribute."""
-    return lambda: queries(line(size), x=asked())
+    return lambda: queries(line(size), x=build_queries())
 
 
-def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], QuerySet]]]:
+def query_set_forms(size: int, kind: str) -> Iterator[tuple[str, Callable[[], QuerySet]]]:
     """Yield forms of the same queries: by name, as ranges, and as a matrix if it is small."""
     if kind == "prefix":
         yield "prefix", prefix
@@ -120,7 +121,7 @@ def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], Que
             yield (
                 "all ranges, as ranges",
                 lambda: ranges(
-                    list(zip(*(ends.tolist() for ends in all_range_ends(size)), strict=True))
+                    list(zip(*(bounds.tolist() for bounds in all_range_ends(size)), strict=True))
                 ),
             )
         if size <= 256:
@@ -149,7 +150,7 @@ def _window_rows(size: int) -> list[list[int]]:
     return [((cells >= low) & (cells <= low + 31)).astype(int).tolist() for low in range(size - 31)]
 
 
-# The least error of any published or released method (p-Identity by hdmm or by ourselves);
+# The smallest error of any published or released method (p-Identity of hdmm or our own);
 # docs/results/matrix-mechanism.md.
 PURE = {
     64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
@@ -168,7 +169,7 @@ GAUSSIAN = {
     2048: {"prefix": 3.96, "ranges": 3.850},
     4096: {"prefix": 4.13, "ranges": 4.134, "width32": 2.396},
 }
-# The best of OPT_kron, OPT_M and OPT_+ of hdmm: pure and Gaussian.
+# The smallest error of OPT_kron, OPT_M and OPT_+ of hdmm: pure and Gaussian.
 SEVERAL = {
     "prefix x prefix, 64 x 64": (14.21, 4.409),
     "prefix x prefix, 256 x 256": (27.05, 6.373),
@@ -202,34 +203,35 @@ def one_attribute() -> Iterator[Case]:
     for power, table in ((1, PURE), (2, GAUSSIAN)):
         for size, numbers in table.items():
             if power == 1:
-                slow = ("p_identity",)
+                slow_strategies = ("p_identity",)
             else:
-                slow = ("gaussian_optimum",)
-            for kind, theirs in numbers.items():
+                slow_strategies = ("gaussian_optimum",)
+            for kind, published in numbers.items():
                 if power == 1:
                     source = "8.2, 12.1"
                 else:
                     source = "7.1, 8.1, 12.2"
-                named = slow if size > 1024 else ()
+                strategies = slow_strategies if size > 1024 else ()
                 if kind == "idtotal":
                     yield Case(
                         name=f"cells and total, n = {size}",
                         cells=size,
                         workload=lambda size=size: cells_and_total(size),  # type: ignore[misc]
                         power=power,
-                        theirs=theirs,
+                        published=published,
                         source=source,
-                        strategies=named,
+                        strategies=strategies,
                     )
-                for words, asked in in_other_words(size, kind) if kind != "idtotal" else ():
+                    continue
+                for form, build_queries in query_set_forms(size, kind):
                     yield Case(
-                        name=f"{words}, n = {size}",
+                        name=f"{form}, n = {size}",
                         cells=size,
-                        workload=one(size, asked),
+                        workload=build_along(size, build_queries),
                         power=power,
-                        theirs=theirs,
+                        published=published,
                         source=source,
-                        strategies=named,
+                        strategies=strategies,
                     )
 
 
@@ -239,14 +241,14 @@ def several_attributes(schemas: Path) -> Iterator[Case]:
         if name.startswith("Census") and not (schemas / "census_sf1_person.json").exists():
             print(f"{name}: left out, because {schemas} has no census_sf1_person.json")
             continue
-        for power, theirs in zip((1, 2), numbers, strict=True):
+        for power, published in zip((1, 2), numbers, strict=True):
             quick = name in _QUICK_SEVERAL
             yield Case(
                 name=name,
                 cells=256 if quick else 257,
                 workload=lambda name=name: several(name, schemas),  # type: ignore[misc]
                 power=power,
-                theirs=theirs,
+                published=published,
                 source="12.3",
             )
 
@@ -257,10 +259,10 @@ def several(name: str, schemas: Path) -> Workload:
         size = int(name.rsplit(" ", 1)[1])
         plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1)).as_complete()
         if name.startswith("prefix"):
-            asked = prefix()
+            query_set = prefix()
         else:
-            asked = all_ranges()
-        return queries(plane, x=asked, y=asked)
+            query_set = all_ranges()
+        return queries(plane, x=query_set, y=query_set)
     if name.startswith("Adult"):
         people = Domain(
             age=Coded(75), education=Coded(16), race=Coded(5), sex=Coded(2), hours=Coded(20)
@@ -275,7 +277,7 @@ def several(name: str, schemas: Path) -> Workload:
         )
     if name.startswith("10^8"):
         return marginals(
-            Domain({f"a{place}": Coded(10) for place in range(8)}).as_complete(),
+            Domain({f"a{number}": Coded(10) for number in range(8)}).as_complete(),
             ways=int(name.split(", ")[1][0]),
         )
     if name.startswith("CPS"):
@@ -284,9 +286,9 @@ def several(name: str, schemas: Path) -> Workload:
         ).as_complete()
         if "prefix" not in name:
             return marginals(people, upto=5)
-        rest = ("marital", "race", "sex")
+        unordered = ("marital", "race", "sex")
         subsets = itertools.chain.from_iterable(
-            itertools.combinations(rest, ways) for ways in range(4)
+            itertools.combinations(unordered, ways) for ways in range(4)
         )
         return _summed(
             queries(people, income="prefix", age="prefix", **dict.fromkeys(names, "identity"))
@@ -330,14 +332,16 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
         }
     ).as_complete()
 
-    def choices(name: str, word: str) -> list[QuerySet | None]:
+    def choices(name: str, kind: str) -> list[QuerySet | None]:
         """Return the query sets that a word of the schema stands for."""
-        if word in ("total", "identity", "identitytotal"):
-            return {"total": [None], "identity": [identity()], "identitytotal": [identity(), None]}[
-                word
-            ]  # type: ignore[return-value]
-        rows = np.zeros((len(schema["groups"][word]["cells"]), sizes[name]), dtype=int)
-        for row, cells in zip(rows, schema["groups"][word]["cells"], strict=True):
+        if kind == "total":
+            return [None]
+        if kind == "identity":
+            return [identity()]
+        if kind == "identitytotal":
+            return [identity(), None]
+        rows = np.zeros((len(schema["groups"][kind]["cells"]), sizes[name]), dtype=int)
+        for row, cells in zip(rows, schema["groups"][kind]["cells"], strict=True):
             row[cells] = 1
         return [matrix(rows.tolist())]
 
@@ -345,18 +349,18 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
     for product in (product for table in schema["tables"].values() for product in table):
         sets = [choices(name, word) for name, word in zip(names, product, strict=True)]
         for chosen in itertools.product(*sets, *([[identity(), None]] if with_states else [])):
-            asked = {
+            query_sets = {
                 name: one_set
                 for name, one_set in zip([*names, "state"], chosen, strict=False)
                 if one_set is not None
             }
-            parts.append(queries(domain, asked))
+            parts.append(queries(domain, query_sets))
     return _summed(iter(parts))
 
 
-def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
+def unit_rmse(plan: Plan, workload: Workload, power: int) -> float:
     """Return the unweighted root mean square error at unit budget."""
-    total = plan.expected_error().total_squared_error / asked.rows
+    total = plan.expected_error().total_squared_error / workload.rows
     if power == 1:
         budget = float(PureDP(_EPSILON).epsilon) ** 2 / 2
     else:
@@ -366,26 +370,28 @@ def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
 
 def run(case: Case) -> tuple[float, str, float, float]:
     """Plan a case; return its error, strategy, lower bound and planning seconds."""
-    asked = case.workload()
+    workload = case.workload()
     privacy = Privacy(PureDP(_EPSILON) if case.power == 1 else ZCDP(_RHO))
     start = time.perf_counter()
-    plans = [choose_plan(asked, privacy)[0]]
+    plans = [choose_plan(workload, privacy)[0]]
     for name in case.strategies:
         plans += [
-            found.plan for found in try_strategies(asked, privacy, name) if found.plan is not None
+            candidate.plan
+            for candidate in try_strategies(workload, privacy, name)
+            if candidate.plan is not None
         ]
     seconds = time.perf_counter() - start
-    best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
-    errors = unit_rmse(best, asked, case.power)
-    expected_error = best.expected_error()
+    best_plan = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
+    error = unit_rmse(best_plan, workload, case.power)
+    expected_error = best_plan.expected_error()
     if expected_error.lower_bound > 0:
-        bound = errors * math.sqrt(expected_error.lower_bound / expected_error.total_squared_error)
+        bound = error * math.sqrt(expected_error.lower_bound / expected_error.total_squared_error)
     else:
         bound = math.nan
-    return errors, best.strategy, bound, seconds
+    return error, best_plan.strategy, bound, seconds
 
 
-def permuted_by_gram(size: int, theirs: float) -> None:
+def permuted_by_gram(size: int, published: float) -> None:
     """Plan the permuted ranges at 1024 cells from their Gram matrix.
 
     The matrix itself would have 5 * 10^8 entries.
@@ -398,13 +404,13 @@ def permuted_by_gram(size: int, theirs: float) -> None:
         gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2
     )
     start = time.perf_counter()
-    found = fit_p_identity(gram)
-    ours = p_identity_rmse(gram, found.diagonal, found.rows)
+    strategy = fit_p_identity(gram)
+    error = p_identity_rmse(gram, strategy.diagonal, strategy.rows)
     show(
         f"permuted ranges, by Gram, n = {size}",
         1,
-        ours,
-        theirs,
+        error,
+        published,
         math.nan,
         "p_identity",
         time.perf_counter() - start,
@@ -415,18 +421,19 @@ def permuted_by_gram(size: int, theirs: float) -> None:
 def show(
     name: str,
     power: int,
-    ours: float,
-    theirs: float,
+    error: float,
+    published: float,
     bound: float,
     strategy: str,
     seconds: float,
     source: str,
 ) -> None:
     """Print a line of the table."""
-    mark = " " if ours <= theirs * 1.0005 else "!"
+    mark = " " if error <= published * 1.0005 else "!"
     budget = "pure" if power == 1 else "Gaussian"
+    ratio = error / published
     print(
-        f"{mark} {name:<42} {budget:<8} {ours:9.4f} / {theirs:<8g} = {ours / theirs:6.4f}  bound "
+        f"{mark} {name:<42} {budget:<8} {error:9.4f} / {published:<8g} = {ratio:6.4f}  bound "
         f"{bound:7.3f}  {strategy:<20}"
         f"{seconds:7.1f} s  [{source}]",
         flush=True,
@@ -438,7 +445,7 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="only what has at most 256 cells")
+    parser.add_argument("--quick", action="store_true", help="only cases of at most 256 cells")
     parser.add_argument("--most-cells", type=int, default=4096)
     parser.add_argument("--only", default="", help="only cases with this text in their name")
     parser.add_argument(
@@ -453,46 +460,46 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
         metavar="N",
         help="only measure a release of all prefix sums at n = 2^20, or N",
     )
-    chosen = parser.parse_args(arguments)
-    if chosen.prefix_release:
-        prefix_release(chosen.prefix_release)
+    options = parser.parse_args(arguments)
+    if options.prefix_release:
+        prefix_release(options.prefix_release)
         return []
-    most = 256 if chosen.quick else chosen.most_cells
-    found = []
+    most_cells = 256 if options.quick else options.most_cells
+    ratios = []
     rows = []
-    for case in [*one_attribute(), *several_attributes(chosen.data)]:
-        if case.cells > most or chosen.only not in case.name:
+    for case in [*one_attribute(), *several_attributes(options.data)]:
+        if case.cells > most_cells or options.only not in case.name:
             continue
         try:
-            ours, strategy, bound, seconds = run(case)
-        except Exception as error:  # noqa: BLE001 - a fault in one case must not hide the others
-            print(f"! {case.name}: {type(error).__name__}: {error}", flush=True)
-            found.append((case.name, case.power, math.inf))
+            error, strategy, bound, seconds = run(case)
+        except Exception as fault:  # noqa: BLE001 - a fault in one case must not hide the others
+            print(f"! {case.name}: {type(fault).__name__}: {fault}", flush=True)
+            ratios.append((case.name, case.power, math.inf))
             continue
-        show(case.name, case.power, ours, case.theirs, bound, strategy, seconds, case.source)
-        found.append((case.name, case.power, ours / case.theirs))
+        show(case.name, case.power, error, case.published, bound, strategy, seconds, case.source)
+        ratios.append((case.name, case.power, error / case.published))
         rows.append(
             [
                 case.name,
                 case.power,
-                ours,
-                case.theirs,
-                ours / case.theirs,
+                error,
+                case.published,
+                error / case.published,
                 bound,
                 strategy,
                 seconds,
                 case.source,
             ]
         )
-    if most >= 1024 and chosen.only in "permuted":
+    if most_cells >= 1024 and options.only in "permuted":
         permuted_by_gram(1024, PURE[1024]["permuted"])
-    above = [entry for entry in found if entry[2] > 1.0005]
+    above = [entry for entry in ratios if entry[2] > 1.0005]
     print(
-        f"{len(found)} numbers, {len(found) - len(above)} reached; largest ratio "
-        f"{max((entry[2] for entry in found), default=math.nan):.4f}"
+        f"{len(ratios)} numbers, {len(ratios) - len(above)} reached; largest ratio "
+        f"{max((entry[2] for entry in ratios), default=math.nan):.4f}"
     )
-    if chosen.csv is not None:
-        with chosen.csv.open("w", encoding="utf-8", newline="") as file:
+    if options.csv is not None:
+        with options.csv.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file)
             table.writerow(
                 [
@@ -508,66 +515,64 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
                 ]
             )
             table.writerows(rows)
-    return found
+    return ratios
 
 
 def prefix_release(size: int) -> None:
     """Release all prefix sums, and print the CPU seconds of the steps.
 
-    The reference is the drawing of the plan's noise.
-
-    Nothing has been imported lazily or kept before the first of the two strategies, the one that
-    the goal is for.
+    The reference is the time to draw the plan's noise. The goal is for the first of the two
+    strategies, which runs before any lazy import and with empty caches.
     """
     from leastnoise._estimation import Estimate
     from leastnoise._trusted.kernel import SeededEntropy, simulate
     from leastnoise._trusted.kernel._noise import discrete_laplace
     from leastnoise._trusted.table import Table
 
-    asked = queries(line(size), x="prefix")
+    workload = queries(line(size), x="prefix")
     cells = np.random.default_rng(0).integers(0, size, 10**6).astype(np.uint32)
     truth = np.cumsum(np.bincount(cells, minlength=size))
-    table = Table(asked.domain, {"x": cells})
+    table = Table(workload.domain, {"x": cells})
     for strategy in ("level_tree", "hierarchy"):
         marks = [time.process_time()]
-        plan = choose_plan(asked, Privacy(PureDP(1)), Search(strategy))[0]
+        plan = choose_plan(workload, Privacy(PureDP(1)), Search(strategy))[0]
         marks.append(time.process_time())
         observation = simulate(plan.measured(), table, SeededEntropy(1))
         marks.append(time.process_time())
         estimate = Estimate(observation)
         estimate.marginal(("x",))
         marks.append(time.process_time())
-        found = estimate.estimate(asked.products[0])
-        answers = found.values
-        variances = found.noise_std**2
+        answer = estimate.estimate(workload.products[0])
+        answers = answer.values
+        variances = answer.noise_std**2
         marks.append(time.process_time())
         measured = plan.measured()
         (block,) = measured.blocks
         scales = block.scale.denominator * block.row_weights()
-        begun = time.process_time()
+        start = time.process_time()
         discrete_laplace(
             np.full(block.rows, block.scale.numerator * measured.grid),
             scales,
             block.rows,
             SeededEntropy(2),
         )
-        noise = time.process_time() - begun
+        noise = time.process_time() - start
         parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
-        whole = sum(parts.values())
+        total_seconds = sum(parts.values())
         if strategy == "level_tree":
-            goal = " (wanted: below 10)"
+            goal = " (goal: below 10)"
         else:
             goal = ""
         print(
-            f"{strategy:<10} n = {size}: {whole:.3f} s "
+            f"{strategy:<10} n = {size}: {total_seconds:.3f} s "
             f"({', '.join(f'{name} {value:.3f}' for name, value in parts.items())}); "
-            f"noise {noise:.3f} s for {block.rows} rows; {whole / noise:.1f} times{goal}",
+            f"noise {noise:.3f} s for {block.rows} rows; {total_seconds / noise:.1f} times{goal}",
             flush=True,
         )
         root = math.sqrt(float(variances.mean()))
         error = math.sqrt(float(np.mean((answers - truth) ** 2)))
         print(
-            f"           promised rmse {root:.3f}, found in this one release {error:.3f}",
+            f"           expected rmse {root:.3f}, error of this release {error:.3f}",
             flush=True,
         )
 

@@ -1,10 +1,10 @@
-"""What hidden cells cost: plans where values may be missing over those of complete attributes.
+"""Measure the cost of hidden cells: plans with and without missing values.
 
     python bench/missing.py [--seconds 5] [--cases 5 16 ...]
 
-Each case is all marginals of up to one or two ways over some attributes, under a pure budget and
-rho. The ratio is of the root mean square errors of published answers. It prints the rows of
-docs/results/missing.md.
+Each case has all marginals of up to one or two attributes, under a pure budget and rho. The printed
+ratio divides the root mean square error of published answers by the error for complete attributes.
+The output is the rows of docs/results/missing.md.
 """
 
 import argparse
@@ -23,15 +23,17 @@ CASES = {
 BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}}
 
 
-def planned(sizes: list[int], upto: int, budget: Any, seconds: float, *, complete: bool) -> Any:
+def plan_marginals(
+    sizes: list[int], upto: int, budget: Any, seconds: float, *, complete: bool
+) -> Any:
     """Plan all marginals; return the plan and its CPU seconds."""
     import leastnoise as ln
 
-    domain = ln.Domain({f"a{place}": ln.Coded(size) for place, size in enumerate(sizes)})
+    domain = ln.Domain({f"a{number}": ln.Coded(size) for number, size in enumerate(sizes)})
     domain = domain.as_complete() if complete else domain
-    begun = time.process_time()
+    start = time.process_time()
     plan = ln.plan(ln.marginals(domain, upto=upto), budget, seconds=seconds)
-    return plan, time.process_time() - begun
+    return plan, time.process_time() - start
 
 
 def main() -> None:
@@ -46,15 +48,20 @@ def main() -> None:
     print("|---|--:|--:|---|---|---|--:|--:|")
     for name in options.cases:
         for upto in (1, 2):
-            for budget, said in BUDGETS.items():
-                kind = ln.PureDP(**said) if budget == "pure" else ln.ZCDP(**said)
-                whole, _ = planned(CASES[name], upto, kind, options.seconds, complete=True)
-                missing, took = planned(CASES[name], upto, kind, options.seconds, complete=False)
-                errors = [plan.expected_error().total_squared_error for plan in (missing, whole)]
+            for budget, amount in BUDGETS.items():
+                privacy_budget = ln.PureDP(**amount) if budget == "pure" else ln.ZCDP(**amount)
+                sizes = CASES[name]
+                complete, _ = plan_marginals(
+                    sizes, upto, privacy_budget, options.seconds, complete=True
+                )
+                missing, seconds = plan_marginals(
+                    sizes, upto, privacy_budget, options.seconds, complete=False
+                )
+                errors = [plan.expected_error().total_squared_error for plan in (missing, complete)]
                 print(
-                    f"| {name} | {len(CASES[name])} | {upto} | {budget} | `{whole.strategy}` "
+                    f"| {name} | {len(sizes)} | {upto} | {budget} | `{complete.strategy}` "
                     f"| `{missing.strategy}` | {math.sqrt(errors[0] / errors[1]):.4f} "
-                    f"| {took:.1f} |",
+                    f"| {seconds:.1f} |",
                     flush=True,
                 )
 

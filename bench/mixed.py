@@ -4,8 +4,8 @@ A ratio of at most 1.00 reaches the published error. Seconds are of planning.
 
     python bench/mixed.py [--quick] [--only TEXT]
 
-Figures: root mean square error of a query at privacy cost 1 (rho = 1/2). What is measured are whole
-    numbers, and the error is theirs.
+Figures are root mean square errors of a query at privacy cost 1 (rho = 1/2), of plans that measure
+queries with whole numbers.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from functools import partial
 import leastnoise as ln
 from leastnoise._workload import Product
 
-# Least published figure of prefix sums on the first attributes, cells on the others: 1-, 2-, 3- and
-# up to 3-way.
+# Smallest published errors of prefix sums on the first attributes and cells on the others, for 1-,
+# 2-, 3- and up to 3-way tables.
 PREFIX = {
     "Adult": (
         (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2),
@@ -39,28 +39,30 @@ FORTY = {
 
 
 def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str) -> ln.Workload:
-    """Build all tables of some sizes.
+    """Build all tables of some numbers of attributes.
 
     The first ``rich`` attributes have queries of one kind, the others cells.
     """
-    domain = ln.Domain(
-        {f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)}
-    ).as_complete()
+    attributes: dict[str, ln.Integers | ln.Coded] = {}
+    for i, size in enumerate(shape):
+        attributes[f"a{i}"] = ln.Integers(0, size - 1) if i < rich else ln.Coded(size)
+    domain = ln.Domain(attributes).as_complete()
     products: list[Product] = []
-    for sets in (itertools.combinations(range(len(shape)), k) for k in ways):
-        for s in sets:
-            asked = {f"a{i}": kind if i < rich else "identity" for i in s}
-            products += (
-                ln.queries(domain, **asked) if s else ln.marginals(domain, ways=0)
-            ).products
+    for count in ways:
+        if count == 0:
+            products += ln.marginals(domain, ways=0).products
+            continue
+        for chosen in itertools.combinations(range(len(shape)), count):
+            query_sets = {f"a{i}": kind if i < rich else "identity" for i in chosen}
+            products += ln.queries(domain, **query_sets).products
     return ln.Workload(domain, tuple(products))
 
 
 def lines(*, quick: bool, only: str) -> Iterator[str]:
     """Yield all comparisons as lines."""
     return (
-        f"{name}  {_compared(asked(), strategy, figure)}"
-        for name, asked, strategy, figure in cases(quick=quick)
+        f"{name}  {_compare(build_workload(), strategy, figure)}"
+        for name, build_workload, strategy, figure in cases(quick=quick)
         if only in name
     )
 
@@ -90,12 +92,12 @@ def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str,
                 )
 
 
-def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
+def _compare(workload: ln.Workload, strategy: str, figure: float) -> str:
     """Plan a workload; return the columns of its line."""
     start = time.process_time()
-    plan = ln.plan(asked, ln.ZCDP("1/2"), strategy=strategy)
+    plan = ln.plan(workload, ln.ZCDP("1/2"), strategy=strategy)
     seconds = time.process_time() - start
-    rmse = math.sqrt(plan.expected_error().total_squared_error / asked.rows)
+    rmse = math.sqrt(plan.expected_error().total_squared_error / workload.rows)
     return f"ours/published {rmse / figure:.4f}  {rmse:8.3f}  {seconds:5.1f} s"
 
 

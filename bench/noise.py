@@ -1,12 +1,12 @@
 """Compare samples per CPU second of our exact noise with OpenDP's integer samplers.
 
-Both run on one thread in one run.
+Both use one thread in the same run.
 
     python bench/noise.py [--draws 1000000] [--reference-draws 100000] [--repeats 3]
 
-OpenDP's cost per draw does not depend on the length, so that fewer draws are enough for it. The
-ratio decides, not the times. Nothing is written to disk. Without OpenDP only our own speed is
-printed.
+OpenDP's cost per draw does not depend on the length of a vector, so fewer draws are enough for it.
+The goal is for the ratio, not for the times. The program writes nothing to disk. Without OpenDP it
+prints only our own speed.
 """
 
 import argparse
@@ -43,7 +43,7 @@ SAMPLERS = {
     "discrete_gaussian": discrete_gaussian,
     "rounded_gaussian": rounded_gaussian,
 }
-GOAL = 20
+GOAL = 20  # times the speed of OpenDP
 
 
 def cpu_seconds(run: Callable[[], object]) -> float:
@@ -62,13 +62,12 @@ def reference(name: str, scale: float, draws: int) -> Callable[[], object] | Non
     dp.enable_features("contrib")
     if name == "discrete_laplace":
         make = dp.m.make_laplace
+        distance = dp.l1_distance(T="i64")
     else:
         make = dp.m.make_gaussian
-    space = (
-        dp.vector_domain(dp.atom_domain(T="i64")),
-        dp.l1_distance(T="i64") if name == "discrete_laplace" else dp.l2_distance(T=float),
-    )
-    measurement = make(*space, scale=scale)
+        distance = dp.l2_distance(T=float)
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement = make(vectors, distance, scale=scale)
     zeros = [0] * draws
     return lambda: measurement(zeros)
 
@@ -83,7 +82,7 @@ def main() -> None:
         "--reference-draws", type=int, default=100_000, help="length of OpenDP's vectors"
     )
     parser.add_argument(
-        "--repeats", type=int, default=3, help="the quickest of so many interleaved runs counts"
+        "--repeats", type=int, default=3, help="interleaved runs; the quickest one counts"
     )
     options = parser.parse_args()
     entropy = SystemEntropy()
@@ -92,35 +91,34 @@ def main() -> None:
         np.array([q for _, q in SCALES], dtype=np.int64),
     )
     print(f"{'sampler':18} {'scale':>16} {'ours M/s':>9} {'OpenDP M/s':>11} {'ratio':>7}")
-    least: dict[str, float] = {}
+    smallest_ratios: dict[str, float] = {}
     for name, sampler in SAMPLERS.items():
         for p, q in SCALES:
-            other = reference(name, p / q, options.reference_draws)
+            draw_reference = reference(name, p / q, options.reference_draws)
             ours_seconds = []
-            other_seconds = []
+            reference_seconds = []
             for _ in range(options.repeats):
                 ours_seconds.append(cpu_seconds(partial(sampler, p, q, options.draws, entropy)))
-                if other:
-                    other_seconds.append(cpu_seconds(other))
-            ours = options.draws / min(ours_seconds) / 1e6
+                if draw_reference:
+                    reference_seconds.append(cpu_seconds(draw_reference))
+            speed = options.draws / min(ours_seconds) / 1e6
             label = f"{p}/{q}" if q > 1 else f"{p}"
-            if not other:
-                print(f"{name:18} {label:>16} {ours:9.2f} {'-':>11} {'-':>7}")
+            if not draw_reference:
+                print(f"{name:18} {label:>16} {speed:9.2f} {'-':>11} {'-':>7}")
                 continue
-            theirs = options.reference_draws / min(other_seconds) / 1e6
-            least[name] = min(least.get(name, np.inf), ours / theirs)
-            print(f"{name:18} {label:>16} {ours:9.2f} {theirs:11.4f} {ours / theirs:7.0f}")
+            reference_speed = options.reference_draws / min(reference_seconds) / 1e6
+            ratio = speed / reference_speed
+            smallest_ratios[name] = min(smallest_ratios.get(name, np.inf), ratio)
+            print(f"{name:18} {label:>16} {speed:9.2f} {reference_speed:11.4f} {ratio:7.0f}")
         numerators, denominators = (np.resize(part, options.draws) for part in mixed)
         seconds = min(
             cpu_seconds(partial(sampler, numerators, denominators, options.draws, entropy))
             for _ in range(options.repeats)
         )
         print(f"{name:18} {'one scale a draw':>16} {options.draws / seconds / 1e6:9.2f}")
-    for name, ratio in least.items():
-        print(
-            f"{name}: at least {ratio:.0f} times OpenDP (goal "
-            f"{GOAL}){'' if ratio >= GOAL else ': MISSED'}"
-        )
+    for name, ratio in smallest_ratios.items():
+        missed = "" if ratio >= GOAL else ": MISSED"
+        print(f"{name}: at least {ratio:.0f} times OpenDP (goal {GOAL}){missed}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Compare strategies along one attribute with the best published ones.
 
-It also times a structured p-Identity step against a dense one.
+It also compares the time of a structured p-Identity step with a dense one.
 
     python bench/p_identity.py [--sizes 64 256 1024] [--large] [--quick]
 
-Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds
-n = 4096 and 16384 (some minutes each), ``--quick`` leaves out trees beyond 1024 cells and compares
-few steps.
-References: the least error of any published or released method; docs/results/matrix-mechanism.md.
+Prints a line for each case with our error / the reference. The goal is a ratio of at most 1.000.
+``--large`` adds n = 4096 and 16384 (some minutes each), ``--quick`` leaves out trees of more than
+1024 cells and compares few steps.
+The references are the smallest errors of any published or released method;
+docs/results/matrix-mechanism.md.
 """
 
 import argparse
@@ -86,12 +87,18 @@ TREES = {
 
 
 def line(
-    what: str, size: int, kind: str, ours: float, reference: float, seconds: float, more: str = ""
+    method: str,
+    size: int,
+    kind: str,
+    error: float,
+    reference: float,
+    seconds: float,
+    more: str = "",
 ) -> None:
     """Print one row of the table."""
     print(
-        f"{what:<14} n={size:<8} {kind:<9} {ours:8.4f} / {reference:<7.4f} = "
-        f"{ours / reference:6.4f}  {seconds:7.1f} s  {more}",
+        f"{method:<14} n={size:<8} {kind:<9} {error:8.4f} / {reference:<7.4f} = "
+        f"{error / reference:6.4f}  {seconds:7.1f} s  {more}",
         flush=True,
     )
 
@@ -107,16 +114,16 @@ def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
     return float((inner * scaled).sum()), -2 * (turned @ scaled) @ inner + per_cell
 
 
-def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, Any]:
-    """Return the seconds of a number of descent steps, and their result."""
+def _descend(objective: Objective, start: Reals, steps: int) -> tuple[float, Any]:
+    """Run a number of descent steps; return their seconds and result."""
     from scipy.optimize import Bounds, minimize
 
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(
+    result = minimize(
         objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options
     )
-    return time.perf_counter() - begun, found
+    return time.perf_counter() - start_time, result
 
 
 def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
@@ -145,19 +152,19 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
         error, slope = dense_objective(full, support.to_matrix(point))
         return math.log(error), support.from_matrix(slope) / error
 
-    _descended(structured, start, 2)  # imports
+    _descend(structured, start, 2)  # imports
     seconds = []
     for objective in (structured, dense):
-        runs = [_descended(objective, start, steps) for _ in range(2)]
-        # The lesser of two, because other work on the machine only adds time.
-        seconds.append(min(taken for taken, _ in runs))
-        found = runs[-1][1]
-        rmse = math.exp(found.fun / 2) / size**0.5
+        runs = [_descend(objective, start, steps) for _ in range(2)]
+        # The shorter of two times, because other programs on the machine only add time.
+        seconds.append(min(duration for duration, _ in runs))
+        result = runs[-1][1]
+        rmse = math.exp(result.fun / 2) / size**0.5
         print(
-            f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} "
+            f"{objective.__name__:<12} {result.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} "
             f"s, unit RMSE {rmse:.4f}"
         )
-    print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (wanted: at least 10)")
+    print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (goal: at least 10)")
 
 
 def main() -> None:
@@ -168,36 +175,36 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[64, 128, 256, 1024])
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--quick", action="store_true")
-    chosen = parser.parse_args()
-    sizes = chosen.sizes + ([4096, 16384] if chosen.large else [])
+    options = parser.parse_args()
+    sizes = options.sizes + ([4096, 16384] if options.large else [])
     for size in sizes:
         for kind, reference in PURE.get(size, {}).items():
-            begun = time.perf_counter()
-            found = fit_p_identity(KINDS[kind](size))
+            start = time.perf_counter()
+            strategy = fit_p_identity(KINDS[kind](size))
             line(
                 "p-identity",
                 size,
                 kind,
-                p_identity_rmse(KINDS[kind](size), found.diagonal, found.rows),
+                p_identity_rmse(KINDS[kind](size), strategy.diagonal, strategy.rows),
                 reference,
-                time.perf_counter() - begun,
-                f"p={len(found.rows)}",
+                time.perf_counter() - start,
+                f"p={len(strategy.rows)}",
             )
         for kind, reference in GAUSSIAN.get(size, {}).items():
-            begun = time.perf_counter()
-            best = fit_gaussian_optimum(KINDS[kind](size))
-            rmse = strategy_rmse(KINDS[kind](size), best.matrix, 2)
+            start = time.perf_counter()
+            optimum = fit_gaussian_optimum(KINDS[kind](size))
+            rmse = strategy_rmse(KINDS[kind](size), optimum.matrix, 2)
             line(
                 "gaussian",
                 size,
                 kind,
                 rmse,
                 reference,
-                time.perf_counter() - begun,
-                f"gap={(rmse / best.rmse_lower_bound) ** 2 - 1:.1e}",
+                time.perf_counter() - start,
+                f"gap={(rmse / optimum.rmse_lower_bound) ** 2 - 1:.1e}",
             )
         for kind, reference in TREES.get(size, {}).items():
-            begun = time.perf_counter()
+            start = time.perf_counter()
             tree = fit_level_tree(KINDS[kind](size), 1)
             line(
                 "level tree",
@@ -205,15 +212,15 @@ def main() -> None:
                 kind,
                 tree.rmse,
                 reference,
-                time.perf_counter() - begun,
+                time.perf_counter() - start,
                 str(tree.widths),
             )
-    for size in (1024,) if chosen.quick else (1024, 2**20):
+    for size in (1024,) if options.quick else (1024, 2**20):
         for kind in ("prefix", "ranges"):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             gram = KINDS[kind](size)
             tree = fit_level_tree(gram, 1)
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - start
             line(
                 "level tree",
                 size,
@@ -223,7 +230,7 @@ def main() -> None:
                 seconds,
                 "reference: GreedyH",
             )
-    steps_against_dense(**({"size": 128, "rows": 16, "steps": 10} if chosen.quick else {}))
+    steps_against_dense(**({"size": 128, "rows": 16, "steps": 10} if options.quick else {}))
 
 
 if __name__ == "__main__":

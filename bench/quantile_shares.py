@@ -1,4 +1,4 @@
-"""Exact mean rank distance of a private median, by share of the budget.
+"""Compute the exact mean rank distance of a private median, by share of the budget.
 
     python bench/quantile_shares.py
 
@@ -48,11 +48,11 @@ def flipped_mean(distance: np.ndarray, epsilon: float) -> float:
 
 
 def least_mean(epsilon: float) -> float:
-    """Return the bound for evenly spaced rows."""
+    """Return the lower bound for evenly spaced rows."""
     width = ROWS / CELLS
     steps = np.arange(1, CELLS)
-    others = 2 * float((width * (steps - 0.5)) @ np.exp(-2 * epsilon * width * steps))
-    return others * (width / 2) / (others + width / 2)
+    other_mass = 2 * float((width * (steps - 0.5)) @ np.exp(-2 * epsilon * width * steps))
+    return other_mass * (width / 2) / (other_mass + width / 2)
 
 
 def main() -> None:

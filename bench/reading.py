@@ -1,14 +1,14 @@
-"""From a file to exact counts of all two-way tables, against DuckDB in the same run.
+"""Time exact counts of all two-way tables from a file, and compare with DuckDB.
 
     python bench/reading.py [--rows 10000000] [--csv-rows 10000000] [--rounds 3] [--folder DIR]
 
-Parquet: 8 attributes (whole numbers of 2 to 90 values); ours reads, encodes and counts all 28
-tables; DuckDB computes the same counts by the fastest of one GROUP BY a table, all of them in one
-UNION ALL, and GROUPING SETS. CSV: the same rows as text. Ours reads, encodes and counts all 28
-tables; DuckDB only reads it, with its own guesses of the types, and sums every column; pyarrow only
-parses it. Each takes its turn in every round, and its least time counts, which other programs on
-the machine disturb least. The program prints how many times as fast ours is, by the clock and by
-the processors.
+Parquet: 8 attributes (whole numbers of 2 to 90 values). Leastnoise reads, encodes and counts all 28
+tables. DuckDB computes the same counts by the fastest of one GROUP BY a table, all of them in one
+UNION ALL, and GROUPING SETS. CSV: the same rows as text. Leastnoise reads, encodes and counts all
+28 tables; DuckDB only reads the file, guesses the types, and sums every column; pyarrow only parses
+it. The programs take turns in every round of one run. The shortest time of each counts, because
+other programs on the machine only add time. The ratios divide the shortest time of the others by
+ours, by the clock and in CPU seconds.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PAIRS = list(itertools.combinations(NAMES, 2))
 
 
 def main() -> None:
-    """Measure, and print a line for each way of counting."""
+    """Measure all programs and print a line for each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,8 +47,8 @@ def main() -> None:
         csv = Path(folder, "rows.csv")
         connection = duckdb.connect()
         listed = ", ".join(
-            f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
-            for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
+            f"(hash(i * 8 + {number}) % {size})::INTEGER AS {name}"
+            for number, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
         )
         for file, rows in ((parquet, options.rows), (csv, options.csv_rows)):
             connection.execute(f"COPY (SELECT {listed} FROM range({rows}) AS r(i)) TO '{file}'")
@@ -62,7 +62,7 @@ def main() -> None:
             queries(connection, parquet),
         )
         sums = ", ".join(f"sum({name})" for name in NAMES)
-        theirs = {
+        parsers = {
             "DuckDB": lambda: connection.sql(f"SELECT {sums} FROM read_csv('{csv}')").fetchall(),
             "pyarrow": lambda: pyarrow.csv.read_csv(csv),
         }
@@ -70,7 +70,7 @@ def main() -> None:
             f"CSV, {options.csv_rows} rows, {len(PAIRS)} tables",
             options.rounds,
             lambda: counted(csv, domain),
-            theirs,
+            parsers,
         )
     print(
         "largest memory of this process, DuckDB's included: "
@@ -79,18 +79,17 @@ def main() -> None:
 
 
 def counted(file: Path, domain: ln.Domain) -> int:
-    """Count the first table with leastnoise; return its number of rows."""
-    return int(
-        next(iter([counts for _, counts in exact_marginals(read(file, domain), PAIRS)])).sum()
-    )
+    """Count all tables with leastnoise; return the number of rows of the first one."""
+    tables = [counts for _, counts in exact_marginals(read(file, domain), PAIRS)]
+    return int(tables[0].sum())
 
 
 def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
-    """Return functions that count the same table with DuckDB."""
+    """Return functions that count the same tables with DuckDB."""
     single = [
-        f"SELECT {one}, {other}, count(*) FROM '{file}' GROUP BY 1, 2" for one, other in PAIRS
+        f"SELECT {first}, {second}, count(*) FROM '{file}' GROUP BY 1, 2" for first, second in PAIRS
     ]
-    sets = ", ".join(f"({one}, {other})" for one, other in PAIRS)
+    sets = ", ".join(f"({first}, {second})" for first, second in PAIRS)
     return {
         "a GROUP BY a table": lambda: [connection.execute(query).fetchnumpy() for query in single],
         "UNION ALL": lambda: connection.execute(" UNION ALL ".join(single)).fetchnumpy(),
@@ -101,25 +100,30 @@ def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
 
 
 def compare(
-    what: str, rounds: int, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]
+    title: str,
+    rounds: int,
+    count: Callable[[], Any],
+    peers: dict[str, Callable[[], Any]],
 ) -> None:
     """Time functions in turns and print the shortest time of each."""
-    least: dict[str, tuple[float, float]] = {}
+    clock_seconds: dict[str, float] = {}
+    cpu_seconds: dict[str, float] = {}
     for _ in range(rounds):
-        for name, function in {"leastnoise": ours, **theirs}.items():
-            start = time.perf_counter()
-            used = time.process_time()
+        for name, function in {"leastnoise": count, **peers}.items():
+            clock_start = time.perf_counter()
+            cpu_start = time.process_time()
             function()
-            taken = time.perf_counter() - start, time.process_time() - used
-            least[name] = tuple(map(min, taken, least.get(name, taken)))  # type: ignore[assignment]
-    own = least.pop("leastnoise")
-    best = min(least.values())
-    print(what)
-    for name, (clock, used) in {"leastnoise": own, **least}.items():
-        print(f"    {name:20} {clock:8.2f} s by the clock {used:8.2f} s of processors")
+            clock = time.perf_counter() - clock_start
+            cpu = time.process_time() - cpu_start
+            clock_seconds[name] = min(clock, clock_seconds.get(name, clock))
+            cpu_seconds[name] = min(cpu, cpu_seconds.get(name, cpu))
+    print(title)
+    for name, clock in clock_seconds.items():
+        print(f"    {name:20} {clock:8.2f} s by the clock {cpu_seconds[name]:8.2f} s of processors")
+    clock_ratio = min(clock_seconds[name] for name in peers) / clock_seconds["leastnoise"]
+    cpu_ratio = min(cpu_seconds[name] for name in peers) / cpu_seconds["leastnoise"]
     print(
-        f"    ratio to the best    {best[0] / own[0]:8.2f}                "
-        f"{min(used for _, used in least.values()) / own[1]:8.2f}",
+        f"    ratio to the best    {clock_ratio:8.2f}                {cpu_ratio:8.2f}",
         flush=True,
     )
 

@@ -1,8 +1,9 @@
 """Measure the error and coverage of series, and compare three series with brute force.
 
-Errors are compared with plans that wait; the series have 24 months.
+Errors are compared with plans that release all periods at the end. The series in the comparison
+with brute force have 24 months.
 
-python bench/series.py [--periods 8,24,64] [--months 24] [--seeds 10]
+    python bench/series.py [--periods 8,24,64] [--months 24] [--seeds 10]
 """
 
 import argparse
@@ -37,17 +38,22 @@ def domain(days: int, groups: int = 1) -> ln.Domain:
     ).as_complete()
 
 
-def workload(days: int, asked: Sequence[str], groups: int = 2) -> ln.Workload:
+def workload(days: int, query_sets: Sequence[str], groups: int = 2) -> ln.Workload:
     """Build queries along time for all groups."""
-    parts = [ln.queries(domain(days, groups), day=one, group="identity") for one in asked]
+    parts = [
+        ln.queries(domain(days, groups), day=query_set, group="identity")
+        for query_set in query_sets
+    ]
     return sum(parts[1:], start=parts[0])
 
 
-def planned(
-    asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late: str = "drop"
+def plan_of_series(
+    series_workload: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late_rows: str = "drop"
 ) -> Plan:
     """Plan a series."""
-    return series_plan(asked, ln.Privacy(budget), SeriesOptions("day", late), Search())
+    return series_plan(
+        series_workload, ln.Privacy(budget), SeriesOptions("day", late_rows), Search()
+    )
 
 
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
@@ -59,27 +65,30 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
 
 
 def errors(periods: Sequence[int]) -> None:
-    """Print the error of first published answers, and of the best plan that waits."""
+    """Print the errors of the first published answers, and of the best plan at the end."""
     print(
         f"{'periods':>8} {'asked':16} {'budget':8} {'series':>10} {'waiting':>10} {'ratio':>7} "
         f"{'CPU s':>6}"
     )
     for days in periods:
-        for asked in (("prefix",), ("identity",), ("prefix", "identity")):
+        for query_sets in (("prefix",), ("identity",), ("prefix", "identity")):
             for budget in (ln.ZCDP("1/2"), ln.PureDP(1)):
                 if isinstance(budget, ln.PureDP) and days > 128:
                     continue
-                began = time.process_time()
-                plan = planned(workload(days, asked), budget)
-                seconds = time.process_time() - began
+                start = time.process_time()
+                plan = plan_of_series(workload(days, query_sets), budget)
+                seconds = time.process_time() - start
                 rows = list(period_errors(plan).values())
                 # Two groups have the same error.
-                first = 2 * sum(one**2 for row in rows for one in row if one is not None)
-                waiting = ln.plan(plan.workload, budget).expected_error().total_squared_error
+                first_error = 2 * sum(
+                    error**2 for row in rows for error in row if error is not None
+                )
+                error_at_end = ln.plan(plan.workload, budget).expected_error().total_squared_error
                 name = type(budget).__name__
+                ratio = first_error / error_at_end
                 print(
-                    f"{days:8} {'+'.join(asked):16} {name:8} {first:10.4g} {waiting:10.4g} "
-                    f"{first / waiting:7.4f} {seconds:6.2f}"
+                    f"{days:8} {'+'.join(query_sets):16} {name:8} {first_error:10.4g} "
+                    f"{error_at_end:10.4g} {ratio:7.4f} {seconds:6.2f}"
                 )
 
 
@@ -92,7 +101,7 @@ def coverage(days: int, seeds: int) -> None:
     )
     frame["group"] = rng.zipf(1.5, size=len(frame)) % groups
     for budget in (ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)):
-        plan = planned(workload(days, ("prefix", "identity"), groups), budget)
+        plan = plan_of_series(workload(days, ("prefix", "identity"), groups), budget)
         truth = (
             pd.crosstab(frame["group"], frame["day"])
             .reindex(index=range(groups), fill_value=0)
@@ -129,17 +138,17 @@ def against_brute_force(months: int) -> None:
         [("drop", False), ("arrival", False), ("arrival", True)]
     ):
         rng = np.random.default_rng(number)
-        plan = planned(workload(months, ("identity",), 3), ln.ZCDP(2000), late)
+        plan = plan_of_series(workload(months, ("identity",), 3), ln.ZCDP(2000), late)
         rows = pd.DataFrame({"day": [], "group": []})
         counted = np.zeros((months, 3), int)
-        most = np.zeros((months, 3), int)
+        largest_counts = np.zeros((months, 3), int)
         with tempfile.TemporaryDirectory() as folder:
-            book = ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy)
+            ledger = ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy)
             state = Path(folder, "private")
             contract = release_contract(plan)
             values: list[tuple[np.ndarray, ...]] = []
-            with book.running(2**20) as run:
-                Series.paid(contract, None, book, output="nowhere", run=run)
+            with ledger.running(2**20) as run:
+                Series.paid(contract, None, ledger, output="nowhere", run=run)
             for month in range(months):
                 if empty and month % 5 == 3:
                     fresh = 0
@@ -148,9 +157,9 @@ def against_brute_force(months: int) -> None:
                 dates = np.concatenate(
                     [np.full(fresh, month), rng.integers(0, month + 1, size=rng.integers(0, 8))]
                 )
-                come = pd.DataFrame({"day": dates, "group": rng.integers(3, size=len(dates))})
+                arrivals = pd.DataFrame({"day": dates, "group": rng.integers(3, size=len(dates))})
                 rows = pd.concat(
-                    [rows.drop(rows.sample(frac=0.02, random_state=month).index), come],
+                    [rows.drop(rows.sample(frac=0.02, random_state=month).index), arrivals],
                     ignore_index=True,
                 ).astype(int)
                 now = (
@@ -158,14 +167,16 @@ def against_brute_force(months: int) -> None:
                     .reindex(index=range(months), columns=range(3), fill_value=0)
                     .to_numpy()
                 )
-                counted[month] = now[month]  # what is right, written down row by row of the rule
+                counted[month] = now[month]  # the expected counts, by the rule of each row
                 if late == "arrival":
                     for before in range(month):
                         for group in range(3):
                             counted[month, group] += max(
-                                0, now[before, group] - most[before, group]
+                                0, now[before, group] - largest_counts[before, group]
                             )
-                    most[: month + 1] = np.maximum(most[: month + 1], now[: month + 1])
+                    largest_counts[: month + 1] = np.maximum(
+                        largest_counts[: month + 1], now[: month + 1]
+                    )
                 frame = pd.DataFrame(
                     {
                         "day": pd.Timestamp(START) + pd.to_timedelta(rows["day"], "D"),
@@ -177,8 +188,8 @@ def against_brute_force(months: int) -> None:
                     series = Series.resumed(
                         contract,
                         table,
-                        book,
-                        receipt := book.take_over(book.entries()[0], f"{month} {killed}"),
+                        ledger,
+                        receipt := ledger.take_over(ledger.entries()[0], f"{month} {killed}"),
                     )
                     if killed:  # after the private file was written, before the ledger has the rows
                         child = os.fork()
@@ -188,40 +199,40 @@ def against_brute_force(months: int) -> None:
                                 "answers_of_last_period",
                                 lambda *_: os.kill(os.getpid(), signal.SIGKILL),
                             )  # noqa: B010, RUF100
-                            again = Series.resumed(contract, table, book, receipt)
+                            resumed = Series.resumed(contract, table, ledger, receipt)
                             for _ in range(month + 1):
-                                again.period(state)
+                                resumed.period(state)
                         os.waitpid(child, 0)
                         continue
                     values = [series.period(state) for _ in range(month + 1)]
         answers = published(plan, values)["answer"].to_numpy().reshape(months, 3)
         wrong = int((np.rint(answers) != counted).sum())
-        said = (
+        summary = (
             f"series {number + 1}, {months} months, late = {late}: "
             f"{wrong} of {counted.size} counts are wrong"
         )
-        print(f"{'!' * bool(wrong)}{said}")
+        print(f"{'!' * bool(wrong)}{summary}")
 
 
 def main() -> None:
     """Run all measurements."""
-    options = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument(
+    parser.add_argument(
         "--periods", default="8,24,64,365", help="numbers of periods for the table of errors"
     )
-    options.add_argument(
-        "--months", type=int, default=24, help="of the series that are checked against brute force"
+    parser.add_argument(
+        "--months", type=int, default=24, help="length of the series in the brute force comparison"
     )
-    options.add_argument(
+    parser.add_argument(
         "--seeds", type=int, default=10, help="runs for the coverage over 12 periods; 0 for none"
     )
-    said = options.parse_args()
-    errors([int(one) for one in said.periods.split(",")])
-    if said.seeds:
-        coverage(12, said.seeds)
-    against_brute_force(said.months)
+    options = parser.parse_args()
+    errors([int(text) for text in options.periods.split(",")])
+    if options.seeds:
+        coverage(12, options.seeds)
+    against_brute_force(options.months)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ It prints the memory of the Python process and of the Java process.
 
     python bench/spark.py [--rows 100000000] [--heap 2g] [--folder DIR] [--unit] [--collected]
 
-The rows of `reading.py` (8 attributes of 2 to 90 values) in a Parquet file that Spark reads: Spark
-encodes and counts, and all 28 two-way tables come back. With ``--unit`` rows belong to units of
-which each keeps 2 rows, so that Spark sorts all rows by their unit. With ``--collected`` the first
+Spark reads the rows of `reading.py` (8 attributes of 2 to 90 values) from a Parquet file, encodes
+and counts them, and returns all 28 two-way tables. With ``--unit`` rows belong to units, each of
+which keeps 2 rows, so that Spark sorts all rows by their unit. With ``--collected`` the first
 attribute is a number that Spark cannot encode, so that all rows come to the driver, a partition at
-a time. What is printed is processor time of both processes, and the largest memory of each; some
-tables are then counted by DuckDB too.
+a time. The program prints the CPU seconds and the largest memory of both processes. DuckDB then
+counts some tables to check the results.
 """
 
 import argparse
@@ -62,7 +62,8 @@ def main() -> None:
         java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
         before = seconds(java)
         start = time.perf_counter()
-        unit, most = ("unit", 2) if options.unit else (None, 1)
+        unit = "unit" if options.unit else None
+        max_rows = 2 if options.unit else 1
         frame = spark.read.parquet(str(file))
         if options.collected:
             frame = frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float"))
@@ -71,10 +72,10 @@ def main() -> None:
             domain,
             read_request=ReadRequest(tables={None: PAIRS}),
             unit_column=unit,
-            max_rows=most,
+            max_rows=max_rows,
         )
-        found = dict(exact_marginals(table, PAIRS))
-        totals = {int(counts.sum()) for counts in found.values()}
+        tables = dict(exact_marginals(table, PAIRS))
+        totals = {int(counts.sum()) for counts in tables.values()}
         print(
             f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}"
         )
@@ -82,24 +83,25 @@ def main() -> None:
             f"    {time.perf_counter() - start:.0f} s by the clock, {seconds(java) - before:.0f} "
             "s of processors in Java"
         )
-        own = resource.getrusage(resource.RUSAGE_SELF)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
         print(
-            f"    Python: {own.ru_utime:.1f} s of processors with imports, at most "
-            f"{own.ru_maxrss / 2**20:.2f} GiB"
+            f"    Python: {usage.ru_utime:.1f} s of processors with imports, at most "
+            f"{usage.ru_maxrss / 2**20:.2f} GiB"
         )
         print(f"    Java: at most {status(java, 'VmHWM') / 2**20:.2f} GiB", flush=True)
         spark.stop()
         if not options.unit:
-            same = all(found[pair].tolist() == counted(file, pair) for pair in PAIRS[::9])
+            checked = PAIRS[::9]
+            is_equal = all(tables[pair].tolist() == counted(file, pair) for pair in checked)
             print(
-                f"    {len(PAIRS[::9])} of the tables counted by DuckDB: "
-                f"{'the same' if same else 'OTHERS'}",
+                f"    {len(checked)} of the tables counted by DuckDB: "
+                f"{'the same' if is_equal else 'DIFFERENT'}",
                 flush=True,
             )
 
 
 def write(file: Path, rows: int) -> None:
-    """Write the rows in a process of its own, which returns DuckDB's memory."""
+    """Write the rows in a separate process, so that DuckDB's memory is freed."""
     import multiprocessing
 
     process = multiprocessing.get_context("spawn").Process(target=_write, args=(str(file), rows))
@@ -110,8 +112,8 @@ def write(file: Path, rows: int) -> None:
 def _write(file: str, rows: int) -> None:
     """Write the rows in this process."""
     columns = [
-        f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
-        for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
+        f"(hash(i * 8 + {number}) % {size})::INTEGER AS {name}"
+        for number, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
     ]
     columns.append(f"(hash(i * 8 + 9) % {max(1, rows // 2)})::INTEGER AS unit")
     duckdb.connect().execute(
@@ -128,8 +130,8 @@ def counted(file: Path, pair: tuple[str, ...]) -> list[int]:
         .execute(f"SELECT {cell} AS cell, count(*) FROM '{file}' GROUP BY cell")
         .fetchall()
     )
-    known = dict(rows)
-    return [known.get(place, 0) for place in range(sizes[0] * sizes[1])]
+    counts = dict(rows)
+    return [counts.get(number, 0) for number in range(sizes[0] * sizes[1])]
 
 
 def status(process: int, name: str) -> int:

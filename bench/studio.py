@@ -1,11 +1,11 @@
 """Time the studio from a moved slider to new margins of 299 tables.
 
-The 12 attributes have tables up to 3-way, four of them with prefix sums.
+The tables are of up to three of 12 attributes, four of them with prefix sums.
 
     python bench/studio.py [--ways 3]
 
-Measured at the real server over HTTP, from the request to the last byte of the answer; a browser
-adds the time to write the texts.
+The program measures the real server over HTTP, from the request to the last byte of the answer; a
+browser adds the time to show the texts.
 """
 
 import argparse
@@ -28,19 +28,19 @@ RICH = 4
 SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 
 
-def spec(most: int) -> str:
+def spec(max_ways: int) -> str:
     """Return the text of the spec, with an entry per table of up to ``most`` attributes."""
     domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
     sets = (
         chosen
-        for ways in range(most + 1)
+        for ways in range(max_ways + 1)
         for chosen in itertools.combinations(range(len(SHAPE)), ways)
     )
-    asked = (
+    query_texts = (
         "".join(f'a{i} = "{"prefix" if i < RICH else "identity"}", ' for i in chosen).rstrip(", ")
         for chosen in sets
     )
-    parts = "".join(f"[[workload]]\nqueries = {{ {one} }}\n" for one in asked)
+    parts = "".join(f"[[workload]]\nqueries = {{ {text} }}\n" for text in query_texts)
     return f'[privacy]\nrho = "1/2"\n{domain}{parts}[plan]\nstrategy = "tilted"\n'
 
 
@@ -50,17 +50,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--ways", type=int, default=3, help="attributes of the largest tables")
-    most = parser.parse_args().ways
+    max_ways = parser.parse_args().ways
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "wide.toml")
-        place.write_text(spec(most), encoding="utf-8")
-        found = Studio(place)
-        thread = threading.Thread(target=found.run)
+        path = Path(folder, "wide.toml")
+        path.write_text(spec(max_ways), encoding="utf-8")
+        studio = Studio(path)
+        thread = threading.Thread(target=studio.run)
         thread.start()
         try:
-            measured(found.address)
+            measured(studio.address)
         finally:
-            found.stop()
+            studio.stop()
             thread.join()
 
 
@@ -87,22 +87,21 @@ def measured(address: str) -> None:
 
     start = time.perf_counter()
     ask(f"/?{parts.query}")
-    while (seen := ask("/view"))["busy"]:
+    while (view := ask("/view"))["busy"]:
         time.sleep(0.5)
-    rows = seen["rows"]
+    rows = view["rows"]
     print(
         f"{len(rows)} tables; the first plan took {time.perf_counter() - start:.1f} s "
-        f"{seen['error']}"
+        f"{view['error']}"
     )
     times = []
-    view = seen
     for size in SIZES:
         start = time.perf_counter()
         view = ask("/change", {"version": view["version"], "changes": {"size": size}})
         times.append(time.perf_counter() - start)
-        assert view["rows"] != rows  # noqa: S101 - the measurement would be of nothing
+        assert view["rows"] != rows  # noqa: S101 - otherwise nothing was computed
     print(
-        f"from a moved slider to new margins: median {statistics.median(times):.2f} s, most "
+        f"from a moved slider to new margins: median {statistics.median(times):.2f} s, longest "
         f"{max(times):.2f} s"
     )
 

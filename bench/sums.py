@@ -1,11 +1,12 @@
 """Compare the expected noise of sums with a threshold with the paper's algorithms.
 
-The noise is exact; the ratio is ours over the best of theirs.
+The noise is exact; the ratio is our error over the smallest error of the paper's algorithms.
 
     python bench/sums.py [--queries 1000 100 10]
 
-Root mean square error over the queries at epsilon 1, given the threshold; a ratio below 1.00 is
-better than TaMM and TiMM. `optimum` is the p-Identity strategy on the weighted workload.
+Errors are root mean square errors over the queries at epsilon 1, for a fixed threshold; a ratio
+below 1.00 is better than TaMM and TiMM. `optimum` is the p-Identity strategy on the weighted
+workload.
 """
 
 import argparse
@@ -43,10 +44,10 @@ def noise(counts: Sequence[int]) -> Iterator[str]:
             shown = ", ".join(
                 f"{name} {error:.3g}" for name, error in {**paper, "optimum": optimum}.items()
             )
-            over = optimum / min(paper.values())
+            ratio = optimum / min(paper.values())
             yield (
                 f"{count:>4} queries, threshold {threshold:>6}: {shown}; "
-                f"over the best of the paper: {over:.2f}; {seconds:.1f} s"
+                f"over the best of the paper: {ratio:.2f}; {seconds:.1f} s"
             )
 
 

@@ -8,19 +8,19 @@ Counts are also by sex, and by sex and age.
     python bench/trees.py --top-down 1000 10000 [--facts]
 
 `even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels,
-the groups of a level from 1 to 2,000 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all
-pairs of all their levels. Each plan is made in a process of its own on one thread. The total
-squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for
-Gaussian noise the lower bound, for Laplace noise on equal groups the best weights of the tables of
-level and subset.
+whose groups have 1 to 2,000 children by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all
+pairs of all their levels. A separate process computes each plan on one thread. The total squared
+error is at privacy cost 1 (rho 1/2, or epsilon 1). It is divided by the smallest known error: for
+Gaussian noise the lower bound, for Laplace noise on equal groups the error of the best weights of
+the tables of level and subset.
 
-``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked
-for by all levels, by sex, and by sex and age, of rows in a Parquet file, by `leastnoise release`
-with a file of categories. CPU seconds, seconds and memory are those of the whole command (planning,
-reading, paying, measuring, estimating, writing, report), beside the CPU seconds in which DuckDB
-counts the cells of the finest table that hold rows, without noise. The same rows can be a table of
-a DuckDB file, or a data frame of Spark in local mode with two cores and a heap of 1 GiB, whose Java
-process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
+``--release``: `leastnoise release` counts rows of a Parquet file by codes of DIGITS hexadecimal
+digits, with a file of categories and a level for every number of first digits: by all levels, by
+sex, and by sex and age. CPU seconds, seconds and memory are of the whole command (planning,
+reading, paying, measuring, estimating, writing, report). DuckDB counts the cells of the finest
+table that contain rows, without noise, for comparison. The rows can also be a table of a DuckDB
+file, or a data frame of Spark in local mode with two cores and a heap of 1 GiB. The CPU seconds and
+the memory of its Java process follow a plus sign.
 
 ``--top-down``: numbers of places, in counties of about 20 places and states of about 10 counties,
 by sex, five groups and twenty ages (200 cells and 200 rows a place), at rho = 1/2. The whole
@@ -45,7 +45,8 @@ import pyarrow as pa
 from pyarrow.parquet import read_metadata, write_table
 
 os.environ["LEASTNOISE_CACHE"] = "off"
-LEAST = {
+# total squared errors of the best weights of the tables of level and subset
+SMALLEST_ERRORS = {
     ("epsilon", "even-4096"): 2.287e6,
     ("epsilon", "even-65536"): 38.26e6,
     ("epsilon", "even-1048576"): 601.6e6,
@@ -54,27 +55,26 @@ SHAPES = ["even-4096", "even-65536", "even-1048576", "zipf-2", "zipf-4", "zipf-7
 
 
 def levels(
-    leaves: int, depth: int, most: int, rng: np.random.Generator
+    leaves: int, depth: int, max_children: int, rng: np.random.Generator
 ) -> dict[str, dict[int, int]]:
     """Return the group of each leaf at each of some levels.
 
     The numbers of children of the groups follow a Zipf law.
     """
     groups = np.arange(leaves)
-    found = {}
+    groups_by_level = {}
     for level in range(1, depth):
-        below = int(groups[-1]) + 1
-        ends = np.cumsum(
-            np.minimum(rng.zipf(1.5, below), most)
-            if level == 1
-            else 1 + np.minimum(rng.zipf(1.7, below), 9)
-        )
-        groups = np.searchsorted(ends, groups, side="right")
-        found[f"level {level}"] = dict(enumerate(groups.tolist()))
-    return found
+        children_count = int(groups[-1]) + 1
+        if level == 1:
+            sizes = np.minimum(rng.zipf(1.5, children_count), max_children)
+        else:
+            sizes = 1 + np.minimum(rng.zipf(1.7, children_count), 9)
+        groups = np.searchsorted(np.cumsum(sizes), groups, side="right")
+        groups_by_level[f"level {level}"] = dict(enumerate(groups.tolist()))
+    return groups_by_level
 
 
-def asked(shape: str) -> Any:
+def build_workload(shape: str) -> Any:
     """Build the workload of a shape."""
     import leastnoise as ln
 
@@ -87,15 +87,12 @@ def asked(shape: str) -> Any:
         }
         domain = ln.Domain(trees).as_complete()
         pairs = [("place", "job"), ("place", "month"), ("job", "month")]
-        sets = {
-            name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))]
-            for name in trees
-        }
+        query_sets = ["identity", *map(ln.level, ("level 1", "level 2", "level 3"))]
         products = [
-            ln.queries(domain, {a: one, b: other})
-            for a, b in pairs
-            for one in sets[a]
-            for other in sets[b]
+            ln.queries(domain, {first: along_first, second: along_second})
+            for first, second in pairs
+            for along_first in query_sets
+            for along_second in query_sets
         ]
     else:
         if kind == "even":
@@ -107,13 +104,16 @@ def asked(shape: str) -> Any:
             )
             names = [f"groups of {width}" for width in widths]
         else:
-            given = levels(10_000, int(size), 2_000, rng)
-            place = ln.Coded(10_000, levels=given)
-            names = [*given]
+            tree = levels(10_000, int(size), 2_000, rng)
+            place = ln.Coded(10_000, levels=tree)
+            names = [*tree]
         domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18)).as_complete()
-        others = [dict.fromkeys(along, "identity") for along in ([], ["sex"], ["sex", "age"])]
-        along = ["total", "identity", *(ln.level(name) for name in names)]
-        products = [ln.queries(domain, place=one, **other) for other in others for one in along]
+        query_sets = ["total", "identity", *(ln.level(name) for name in names)]
+        products = [
+            ln.queries(domain, place=query_set, **dict.fromkeys(crossed, "identity"))
+            for crossed in ([], ["sex"], ["sex", "age"])
+            for query_set in query_sets
+        ]
     return sum(products[1:], products[0])
 
 
@@ -121,29 +121,33 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
     """Plan a shape; return a row of the table."""
     import leastnoise as ln
 
-    workload = asked(shape)
+    workload = build_workload(shape)
     privacy = ln.Privacy(ln.ZCDP("1/2") if budget == "rho" else ln.PureDP(1))
     start = time.process_time()
-    made = ln.plan(workload, privacy, strategy=strategy, seconds=seconds)
-    taken = time.process_time() - start
-    error = made.expected_error().total_squared_error
+    result = ln.plan(workload, privacy, strategy=strategy, seconds=seconds)
+    cpu_seconds = time.process_time() - start
+    error = result.expected_error().total_squared_error
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    least = LEAST.get((budget, shape)) or (made.lower_bound() if budget == "rho" else None)
-    ratio = f"{error / least:.3f}" if least else ""
+    lower_bound = result.lower_bound()
+    if budget == "rho":
+        reference: float | None = lower_bound
+    else:
+        reference = SMALLEST_ERRORS.get((budget, shape))
+    ratio = f"{error / reference:.3f}" if reference else ""
     cells = [
         shape,
         budget,
-        f"`{made.strategy}`",
+        f"`{result.strategy}`",
         f"{error:,.0f}",
         ratio,
-        f"{made.lower_bound():,.0f}",
-        f"{taken:.1f}",
+        f"{lower_bound:,.0f}",
+        f"{cpu_seconds:.1f}",
         f"{memory:.0f}",
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Path:
+def write_rows(digits: int, rows: int, folder: Path, source: str = "parquet") -> Path:
     """Write a file of rows, the list of its codes, and a spec with all levels.
 
     Returns the path of the spec.
@@ -169,13 +173,17 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
             database.execute(f"CREATE TABLE people AS SELECT * FROM '{folder}/people.parquet'")  # noqa: S608
     (folder / "places.csv").write_text("code\n" + "\n".join(codes.to_pylist()) + "\n")
     levels = [f"d{first}" for first in range(1, digits)]
-    along = [
+    along_place = [
         'place = "identity"',
         *(f'place = {{ level = "{level}" }}' for level in levels[::-1]),
         "",
     ]
-    others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
-    asked = [", ".join(filter(None, (one, other))) for other in others for one in along]
+    along_others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
+    query_texts = [
+        ", ".join(filter(None, (place_text, other_text)))
+        for other_text in along_others
+        for place_text in along_place
+    ]
     if source == "duckdb":
         data = 'table = "people"\nconnection = "env:PEOPLE"'
     else:
@@ -188,22 +196,21 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
         ),
         *(f"levels.{level} = {{ digits = {level[1:]} }}" for level in levels),
         '[domain.sex]\ncategories = ["F", "M"]\n[domain.age]\nintegers = [0, 17]',
-        *(
-            f"[[workload]]\nqueries = {{ {one} }}"
-            if one
-            else "[[workload]]\nmarginals = { ways = 0 }"
-            for one in asked
-        ),
-        '[plan]\nstrategy = "marginals"\n[output]\nformats = ["parquet"]\n',
     ]
+    for text in query_texts:
+        if text:
+            spec.append(f"[[workload]]\nqueries = {{ {text} }}")
+        else:
+            spec.append("[[workload]]\nmarginals = { ways = 0 }")
+    spec.append('[plan]\nstrategy = "marginals"\n[output]\nformats = ["parquet"]\n')
     (folder / "spec.toml").write_text("\n".join(spec))
     return folder / "spec.toml"
 
 
-def released(digits: int, rows: int, source: str) -> str:
+def measure_release(digits: int, rows: int, source: str) -> str:
     """Release a generated file; return a row of the table of releases."""
     with tempfile.TemporaryDirectory() as name:
-        spec = made_up(digits, rows, Path(name), source)
+        spec = write_rows(digits, rows, Path(name), source)
         start = time.time()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [
@@ -224,7 +231,7 @@ def released(digits: int, rows: int, source: str) -> str:
             "PEOPLE": f"duckdb://{name}/people.duckdb",
             "PYSPARK_PYTHON": sys.executable,
         }
-        said = subprocess.run(  # noqa: S603
+        output = subprocess.run(  # noqa: S603
             command,
             env=settings,
             check=True,
@@ -233,39 +240,34 @@ def released(digits: int, rows: int, source: str) -> str:
             text=True,
         ).stdout  # noqa: RUF100, S603
         seconds = time.time() - start
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-        begun, query = (
-            time.process_time(),
-            f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL",  # noqa: S608
-        )  # noqa: RUF100, S608
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
+        # The program chooses the folder.
+        query = f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL"  # noqa: S608
+        count_start = time.process_time()
         duckdb.sql(f"COPY ({query}) TO '{name}/counts.parquet'")
-        counted = time.process_time() - begun
+        counted = time.process_time() - count_start
         answers = sum(
             read_metadata(file).num_rows for file in Path(name, "out/answers").glob("*.parquet")
         )
-        size = (
-            sum(file.stat().st_size for file in Path(name, "out").rglob("*") if file.is_file())
-            / 2**20
-        )
-    used_by = [
+        files = [file for file in Path(name, "out").rglob("*") if file.is_file()]
+        size = sum(file.stat().st_size for file in files) / 2**20
+    costs = [
         f"{cpu:.0f}",
         f"{cpu / counted:.1f}",
         f"{seconds:.0f}",
-        f"{used.ru_maxrss / 1024:,.0f}",
+        f"{usage.ru_maxrss / 1024:,.0f}",
     ]
     if source == "spark":
-        own, java, memory, heap = said.split()[-4:]
-        used_by = [
-            f"{own} + {java}",
-            f"{float(own) / counted:.1f}",
+        own_cpu, java_cpu, memory, java_memory = output.split()[-4:]
+        costs = [
+            f"{own_cpu} + {java_cpu}",
+            f"{float(own_cpu) / counted:.1f}",
             f"{seconds:.0f}",
-            f"{memory} + {heap}",
+            f"{memory} + {java_memory}",
         ]
     return (
-        "| "
-        + " | ".join([f"{16**digits:,}", source, f"{answers:,}", *used_by, f"{size:.0f}"])
-        + " |"
+        "| " + " | ".join([f"{16**digits:,}", source, f"{answers:,}", *costs, f"{size:.0f}"]) + " |"
     )
 
 
@@ -408,8 +410,8 @@ def release_spark(folder: str) -> None:
     spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     # No public method gives the number of the process.
     java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001
-    what = ln.read_spec(f"{folder}/spec.toml")
-    plan = ln.plan(what.workload, ln.Privacy(ln.ZCDP("1/2")), strategy="marginals")
+    spec = ln.read_spec(f"{folder}/spec.toml")
+    plan = ln.plan(spec.workload, ln.Privacy(ln.ZCDP("1/2")), strategy="marginals")
     rows = spark.read.parquet(f"{folder}/people.parquet")
     ln.release(
         plan,
@@ -417,14 +419,14 @@ def release_spark(folder: str) -> None:
         ledger=f"{folder}/people.ledger",
         dataset="people",
         out=f"{folder}/out",
-        options=what.options,
+        options=spec.options,
     )
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    most = own.ru_maxrss / 1024, status(java, "VmHWM") / 1024
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    memories = usage.ru_maxrss / 1024, status(java, "VmHWM") / 1024
     print(
-        f"{own.ru_utime + own.ru_stime:.0f}",
+        f"{usage.ru_utime + usage.ru_stime:.0f}",
         f"{seconds(java):.0f}",
-        *(f"{memory:,.0f}" for memory in most),
+        *(f"{memory:,.0f}" for memory in memories),
     )
 
 
@@ -446,12 +448,12 @@ def main() -> None:
     parser.add_argument("--facts", action="store_true")
     parser.add_argument("--spark", metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.top_down:
+    options = parser.parse_args()
+    if options.top_down:
         print("| places | public facts | CPU s | s | MiB |\n|--:|---|--:|--:|--:|")
         errors: list[str] = []
-        for places in given.top_down:
-            measured, errors = measure_top_down(places, has_facts=given.facts)
+        for places in options.top_down:
+            measured, errors = measure_top_down(places, has_facts=options.facts)
             print(measured, flush=True)
         print(
             "\n| table | cells | unbiased | integer | top_down | integer, smaller half | top_down, "
@@ -459,31 +461,31 @@ def main() -> None:
         )
         print("\n".join(errors))
         return
-    if given.release:
+    if options.release:
         print(
             "| places | source | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB "
             "|\n|--:|---|--:|--:|--:|--:|--:|--:|"
         )
-        for digits in given.release:
-            for source in given.sources:
-                print(released(digits, given.rows, source), flush=True)
+        for digits in options.release:
+            for source in options.sources:
+                print(measure_release(digits, options.rows, source), flush=True)
         return
-    if given.spark:
-        release_spark(given.spark)
+    if options.spark:
+        release_spark(options.spark)
         return
-    if given.row:
-        shape, budget, strategy = given.row
-        print(plan(shape, budget, strategy, given.seconds))
+    if options.row:
+        shape, budget, strategy = options.row
+        print(plan(shape, budget, strategy, options.seconds))
         return
     print(
         "| shape | budget | strategy | total squared error | over the least known | lower bound | "
         "CPU s | MiB |"
     )
     print("|---|---|---|--:|--:|--:|--:|--:|")
-    for shape in given.shapes:
-        for budget in given.budgets:
-            for strategy in given.strategies:
-                row = ["--row", shape, budget, strategy, "--seconds", str(given.seconds)]
+    for shape in options.shapes:
+        for budget in options.budgets:
+            for strategy in options.strategies:
+                row = ["--row", shape, budget, strategy, "--seconds", str(options.seconds)]
                 threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
                 subprocess.run(  # noqa: S603
                     [sys.executable, __file__, *row], env={**os.environ, **threads}, check=False

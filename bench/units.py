@@ -1,16 +1,16 @@
-"""Read events whose units may keep three rows each, against DuckDB with the same bound.
+"""Time the reading of events with three rows per unit, and compare with DuckDB.
 
     python bench/units.py [--rows 13000000] [--csv-rows 13000000] [--rounds 1] [--folder DIR]
     python bench/units.py --scale [ROWS]   # 10^8 rows of Parquet, ours only; 2 GiB of disk
 
-Parquet: twelve folders ``month=01`` ... ``month=12`` of events with ten rows a unit, whose ids are
-whole numbers, then texts. Ours reads and encodes them, chooses the rows of each unit and counts
-three tables; DuckDB numbers the rows of each unit in random order, keeps the first three and counts
-the same tables. CSV: the same events as text, compared with pyarrow's parse of all columns; also
-with the sum of their amounts.
+Parquet: twelve folders ``month=01`` ... ``month=12`` of events with ten rows per unit, whose ids
+are whole numbers, then texts. Leastnoise reads and encodes the events, chooses the rows of each
+unit and counts three tables. DuckDB numbers the rows of each unit in random order, keeps the first
+three and counts the same tables. CSV: the same events as text, compared with pyarrow's parse of all
+columns; leastnoise also sums the amounts of the events.
 
-Each measurement is a process of its own; the imports are not measured, the first use of a library
-is. Of several rounds the least CPU time counts.
+Each measurement is a separate process. Its time includes the first use of a library but not the
+imports. The smallest CPU time of all rounds counts.
 """
 
 import argparse
@@ -33,8 +33,8 @@ class Measurement(NamedTuple):
     Attributes:
         cpu: seconds of all processors.
         clock: seconds by the clock.
-        peak: the largest memory in GiB.
-        system: the part of ``cpu`` that the operating system took.
+        peak: largest memory in GiB.
+        system: the part of ``cpu`` in the operating system.
     """
 
     cpu: float
@@ -55,7 +55,8 @@ def write_events(folder: Path, rows: int, unit: str, kind: str) -> None:
         for month in range(12):
             part = folder / f"month={month + 1:02}"
             part.mkdir(parents=True)
-            first, last = month * rows // 12, (month + 1) * rows // 12
+            first = month * rows // 12
+            last = (month + 1) * rows // 12
             events = database.sql(f"SELECT {columns} FROM range({first}, {last}) r(i)")  # noqa: S608
             path = str(part / f"part.{kind}")
             if kind == "csv":
@@ -97,7 +98,7 @@ def count_by_duckdb(folder: str) -> None:
 
     sets = ", ".join(f"({', '.join(table)})" for table in TABLES)
     kind = next(Path(folder).rglob("part.*")).suffix.removeprefix(".")
-    # the folder is one of this program
+    # The program chooses the folder.
     query = f"""WITH kept AS MATERIALIZED (
             SELECT month, region, age, sex FROM (
                 SELECT *, row_number() OVER (PARTITION BY person ORDER BY turn) AS place
@@ -141,22 +142,22 @@ def compare(
     title: str, rounds: int, folder: Path, functions: dict[str, Callable[[str], None]]
 ) -> Iterator[str]:
     """Yield a line for each function, and a line with their ratios to the last one."""
-    least: dict[str, Measurement] = {}
+    smallest_costs: dict[str, Measurement] = {}
     for _ in range(rounds):
         for name, function in functions.items():
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 measurement = pool.apply(measure, (function, str(folder)))
-            least[name] = min(measurement, least.get(name, measurement))
+            smallest_costs[name] = min(measurement, smallest_costs.get(name, measurement))
     yield title
-    for name, costs in least.items():
+    for name, costs in smallest_costs.items():
         yield (
             f"    {name:12} {costs.cpu:8.2f} s of processors ({costs.system:.2f} of the system) "
             f"{costs.clock:8.2f} s by the clock {costs.peak:6.2f} GiB"
         )
-    if len(least) == 1:
+    if len(smallest_costs) == 1:
         return
-    *ours, theirs = least.values()
-    ratios = " ".join(f"{measurement.cpu / theirs.cpu:8.2f}" for measurement in ours)
+    *others, reference = smallest_costs.values()
+    ratios = " ".join(f"{measurement.cpu / reference.cpu:8.2f}" for measurement in others)
     yield f"    ratio        {ratios}"
 
 
@@ -173,7 +174,7 @@ def main() -> None:
     options = parser.parse_args()
     number = "(hash(i) % {units})::BIGINT"
     text = "'p' || (hash(i) % {units})"
-    ours = {"leastnoise": count_by_leastnoise}
+    functions = {"leastnoise": count_by_leastnoise}
     csv_functions = {
         "with sums": sum_by_leastnoise,
         "DuckDB": count_by_duckdb,
@@ -186,14 +187,14 @@ def main() -> None:
     ]
     if options.scale:
         cases = [("numbers as ids", options.scale, number, "parquet", {})]
-    for title, rows, unit, kind, theirs in cases:
+    for title, rows, unit, kind, peers in cases:
         if not rows:
             continue
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             events = Path(folder, "events")
             write_events(events, rows, unit, kind)
             full_title = f"{kind}, {rows} rows, {title}"
-            for line in compare(full_title, options.rounds, events, {**ours, **theirs}):
+            for line in compare(full_title, options.rounds, events, {**functions, **peers}):
                 print(line, flush=True)
 
 

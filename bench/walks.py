@@ -1,4 +1,4 @@
-"""Whole releases of realistic files, each interval compared with pandas on all rows.
+"""Release realistic files, and compare every interval with pandas on all rows.
 
     python bench/walks.py [--seed 1] [--rows 240000] [--data FOLDER] [--only calls claims survey]
 
@@ -7,7 +7,7 @@
 car) in FOLDER, as the Python package pydataset has them; the ids of claims, persons and providers,
 and the weights of the survey, are generated. Without FOLDER only `calls` is run.
 
-It prints the rows of docs/results/walks.md: for each table, how many 95% intervals hold the true
+It prints the rows of docs/results/walks.md: for each table, how many 95% intervals contain the true
 value of all rows. Lines that begin with `first screen` are the sentences of the report on rows and
 values that are left out.
 """
@@ -124,7 +124,7 @@ seconds = 2
 
 
 def _write_month(calls: pd.DataFrame, folder: Path, month: int) -> None:
-    """Write one month as its writer does: a quarter of the year has one writer."""
+    """Write one month in the format of its quarter of the year."""
     name = folder / f"calls-{month:02}.csv"
     if month <= 3:
         calls.to_csv(name, index=False)
@@ -313,17 +313,17 @@ def _nearest(row: Mapping[str, Any], name: str, groups: Any) -> str:
 
 
 def count_covered(release: Any, truths: Mapping[str, Truth]) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each table, its intervals, and how many hold the true value."""
+    """Yield each table's name, its intervals, and how many contain the true value."""
     for table in (*release.tables, *release.statistics):
         truth = truths.get(table.name)
         if truth is None:
             print(f"  not compared: {table.name}")
             continue
         frame = table.frame()
-        held = 0
+        covered = 0
         for row in frame.to_dict("records"):
-            held += bool(row["low"] <= truth(row) <= row["high"])
-        yield table.name, len(frame), held
+            covered += bool(row["low"] <= truth(row) <= row["high"])
+        yield table.name, len(frame), covered
 
 
 def first_screen(folder: Path) -> list[str]:
@@ -343,27 +343,27 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=240_000)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", nargs="+", default=["calls", "claims", "survey"])
-    words = parser.parse_args()
+    options = parser.parse_args()
     print("| file | table | intervals | covered |")
     print("|---|---|--:|--:|")
-    for name in words.only:
-        if name != "calls" and words.data is None:
+    for name in options.only:
+        if name != "calls" and options.data is None:
             continue
         with tempfile.TemporaryDirectory() as directory:
             folder = Path(directory)
             if name == "calls":
-                spec_text, truths = bench_calls(folder, words.seed, words.rows)
+                spec_text, truths = bench_calls(folder, options.seed, options.rows)
             elif name == "claims":
-                spec_text, truths = bench_claims(folder, words.seed, words.data)
+                spec_text, truths = bench_claims(folder, options.seed, options.data)
             else:
-                spec_text, truths = bench_survey(folder, words.seed, words.data)
+                spec_text, truths = bench_survey(folder, options.seed, options.data)
             (folder / "spec.toml").write_text(spec_text, encoding="utf-8")
             spec = ln.read_spec(folder / "spec.toml")
-            release = spec.release(folder / "out", seed=words.seed)
+            release = spec.release(folder / "out", seed=options.seed)
             totals = np.zeros(2, dtype=int)
-            for table, intervals, held in count_covered(release, truths):
-                print(f"| {name} | {table} | {intervals} | {held} ({held / intervals:.0%}) |")
-                totals += intervals, held
+            for table, intervals, covered in count_covered(release, truths):
+                print(f"| {name} | {table} | {intervals} | {covered} ({covered / intervals:.0%}) |")
+                totals += intervals, covered
             print(f"| {name} | all | {totals[0]} | {totals[1]} ({totals[1] / totals[0]:.0%}) |")
             for sentence in first_screen(folder / "out"):
                 print(f"first screen: {sentence}")

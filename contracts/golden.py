@@ -122,7 +122,7 @@ def auto(name: str) -> Any:
     kind, size, budget, _ = cases.CASES[name]
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
     # Enough seconds, so that no plan depends on how fast the machine is.
-    plan = ln.plan(cases.ASKED[kind](ln, size), spent, seconds=600)
+    plan = ln.plan(cases.WORKLOADS[kind](ln, size), spent, seconds=600)
     return _error_record(plan.expected_error()) | {
         "strategy": plan.strategy,
         _SECONDS: round(time.process_time(), 3),

@@ -5,20 +5,21 @@ Places are in groups of 16 and 256. Errors are mean absolute errors of counts by
     pip install --no-deps inf-tda && python bench/peers/levels.py [--rows 100000 1000000] [--seeds
     5]
 
-Everybody has rho = 1/2 in all. The peers know the total, as the census does, and measure each of
-the three levels with a third of the budget. From the top down, each group's noisy parts are moved
-to counts of at least 0 that add up to it: the nearest by least squares (TopDown, arXiv 2204.08986),
-or in the largest move (InfTDA, arXiv 2412.09256, its authors' `int_opt`); BlueDown (arXiv
-2603.10099) puts the best linear unbiased estimate in the place of noisy parts. These are their
-steps for one attribute, not their programs. leastnoise has no public total here; it is planned for
-the least total and for the least worst error of a level, and "agree" are its non-negative whole
-answers that agree up the tree.
+Every program spends rho = 1/2. The peers know the total, as the census does, and measure each of
+the three levels with a third of the budget. From the top down, they move the noisy parts of each
+group to non-negative counts that add up to the group's count. TopDown (arXiv 2204.08986) minimises
+the squared moves, and InfTDA (arXiv 2412.09256, its authors' `int_opt`) the largest move. BlueDown
+(arXiv 2603.10099) replaces the noisy parts by their best linear unbiased estimate. These are their
+steps for one attribute, not their programs. leastnoise has no public total here. It has a plan for
+the smallest total error and a plan for the smallest error of the worst level. Lines with "agree"
+show its non-negative whole answers that agree up the tree.
 """
 
 import argparse
 import importlib.util
 import runpy
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +35,29 @@ Parts = Callable[[np.ndarray, np.ndarray], Any]
 def nearest(noisy: np.ndarray, totals: np.ndarray) -> Any:
     """Return the nearest non-negative parts with the given totals, row by row."""
     falling = -np.sort(-noisy, axis=1)
-    over = falling.cumsum(axis=1) - totals[:, None]
-    kept = np.maximum((falling * np.arange(1, WIDTH + 1) > over).sum(axis=1), 1)
-    return np.maximum(noisy - (over[np.arange(len(noisy)), kept - 1] / kept)[:, None], 0)
+    excess = falling.cumsum(axis=1) - totals[:, None]
+    count = np.maximum((falling * np.arange(1, WIDTH + 1) > excess).sum(axis=1), 1)
+    return np.maximum(noisy - (excess[np.arange(len(noisy)), count - 1] / count)[:, None], 0)
+
+
+def largest_moves(int_opt: Callable[..., Any], noisy: np.ndarray, totals: np.ndarray) -> Any:
+    """Return non-negative parts with the given totals by InfTDA's ``int_opt``, row by row."""
+    pairs = zip(noisy.astype(int), totals.astype(int), strict=True)
+    return np.array([int_opt(parts, total) for parts, total in pairs])
 
 
 def down(noisy: list[np.ndarray], total: float, parts: Parts) -> list[np.ndarray]:
     """Estimate the levels from the total down to the places."""
-    found = [np.array([total])]
+    estimates = [np.array([total])]
     for level in noisy:
-        found.append(parts(level.reshape(-1, WIDTH), found[-1]).reshape(-1))
-    return found[1:]
+        estimates.append(parts(level.reshape(-1, WIDTH), estimates[-1]).reshape(-1))
+    return estimates[1:]
 
 
 def unbiased(noisy: list[np.ndarray], total: float) -> list[np.ndarray]:
     """Compute the best linear unbiased estimate: up the tree, then down."""
-    above, variance = [noisy[-1]], 1.0
+    above = [noisy[-1]]
+    variance = 1.0
     for level in noisy[-2::-1]:
         share = WIDTH * variance / (WIDTH * variance + 1)
         above.append(share * level + (1 - share) * above[-1].reshape(-1, WIDTH).sum(axis=1))
@@ -63,65 +71,56 @@ def unbiased(noisy: list[np.ndarray], total: float) -> list[np.ndarray]:
 
 def main() -> None:
     """Print the table."""
-    given = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    given.add_argument("--rows", nargs="+", type=int, default=[100_000, 1_000_000])
-    given.add_argument("--seeds", type=int, default=5)
-    said = given.parse_args()
+    parser.add_argument("--rows", nargs="+", type=int, default=[100_000, 1_000_000])
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
     package = importlib.util.find_spec("InfTDA")
-    int_opt = (
-        runpy.run_path(str(Path(package.origin).with_name("optimization.py")))["int_opt"]
-        if package and package.origin
-        else None
-    )
+    int_opt = None
+    if package and package.origin:
+        module = runpy.run_path(str(Path(package.origin).with_name("optimization.py")))
+        int_opt = module["int_opt"]
     levels = {f"groups of {WIDTH**above}": {"width": WIDTH**above} for above in (2, 1)}
     place = ln.Integers(0, WIDTH**LEVELS - 1, levels=levels)
-    asked = ln.queries(ln.Domain(place=place).as_complete(), place="identity")
+    workload = ln.queries(ln.Domain(place=place).as_complete(), place="identity")
     for name in levels:
-        asked += ln.queries(asked.domain, place=ln.level(name))
+        workload += ln.queries(workload.domain, place=ln.level(name))
     plans = {
-        objective: ln.plan(asked, ln.ZCDP("1/2"), objective=objective)
+        objective: ln.plan(workload, ln.ZCDP("1/2"), objective=objective)
         for objective in ("total", "worst")
     }
-    for rows in said.rows:
+    for rows in options.rows:
         rng = np.random.default_rng(1)
         share = rng.permutation(1 / np.arange(1, place.size + 1) ** 0.8)
         data = rng.choice(place.size, rows, p=share / share.sum())
         cells = np.bincount(data, minlength=place.size)
         truth = [cells.reshape(WIDTH**level, -1).sum(axis=1) for level in range(1, LEVELS + 1)]
         errors: dict[str, list[list[float]]] = {}
-        for seed in range(said.seeds):
+        for seed in range(options.seeds):
             noise = np.random.default_rng(seed)
             noisy = [
                 level + np.rint(noise.normal(scale=LEVELS**0.5, size=level.size)) for level in truth
             ]
-            made: dict[str, list[Any]] = {
+            estimates: dict[str, list[Any]] = {
                 "TopDown": down(noisy, rows, nearest),
                 "BlueDown": down(unbiased(noisy, rows), rows, nearest),
             }
             if int_opt is not None:
-                each = lambda level, totals: np.array(  # noqa: E731
-                    [
-                        int_opt(*one)
-                        for one in zip(level.astype(int), totals.astype(int), strict=True)
-                    ]
-                )  # noqa: E731, RUF100
-                made["InfTDA"] = down(noisy, rows, each)
-            options = ln.Options(non_negative=True, integer=True)
+                estimates["InfTDA"] = down(noisy, rows, partial(largest_moves, int_opt))
+            output = ln.Options(non_negative=True, integer=True)
             for objective, plan in plans.items():
-                release = ln.release(
-                    plan, pd.DataFrame({"place": data}), seed=seed, options=options
-                )
+                release = ln.release(plan, pd.DataFrame({"place": data}), seed=seed, options=output)
                 tables = [
                     release.tables[name]
                     for name in (*(f"place:{level}" for level in levels), "place")
                 ]
-                made[f"leastnoise, {objective}"] = [one.answer for one in tables]
-                made[f"leastnoise, {objective}, agree"] = [one.integer for one in tables]
-            for name, found in made.items():
+                estimates[f"leastnoise, {objective}"] = [table.answer for table in tables]
+                estimates[f"leastnoise, {objective}, agree"] = [table.integer for table in tables]
+            for name, levels_found in estimates.items():
                 errors.setdefault(name, []).append(
-                    [float(abs(a - b).mean()) for a, b in zip(found, truth, strict=True)]
+                    [float(abs(a - b).mean()) for a, b in zip(levels_found, truth, strict=True)]
                 )
         for name, means in errors.items():
             print(

@@ -14,11 +14,11 @@ plan = ln.plan(ln.marginals(people, upto=2), ln.PureDP(1))
 print(plan.expected_error(), file=sys.stderr)  # of every table, before anything is spent
 release = ln.release(plan, "people.csv", ledger="people.ledger")
 # [/page]
-found = {}
+answers = {}
 for names in TABLES:
     columns = release.tables[" x ".join(names)].columns()  # frames need a library of data frames
-    found[key(names)] = {
+    answers[key(names)] = {
         key(row[:-1]): float(row[-1])
         for row in zip(*(columns[name] for name in names), columns["answer"], strict=True)
     }
-say(time.perf_counter() - start, found)
+say(time.perf_counter() - start, answers)

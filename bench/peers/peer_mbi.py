@@ -30,7 +30,7 @@ for names in TABLES:
 model = mbi.estimation.MirrorDescent().estimate(domain, measured)
 released = {names: np.asarray(model.project(names).datavector()) for names in TABLES}
 # [/page]
-found = {
+answers = {
     key(names): dict(
         zip(
             map(key, itertools.product(*(VALUES[name] for name in names))),
@@ -40,4 +40,4 @@ found = {
     )
     for names, counts in released.items()
 }
-say(time.perf_counter() - start, found)
+say(time.perf_counter() - start, answers)

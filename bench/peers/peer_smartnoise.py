@@ -21,8 +21,8 @@ for names in TABLES:
         f"SELECT {', '.join(names)}, COUNT(*) AS n FROM db.people GROUP BY {', '.join(names)}"
     )
 # [/page]
-found = {
+answers = {
     key(names): {key(list(row[:-1])): float(row[-1]) for row in rows[1:]}
     for names, rows in released.items()
 }
-say(time.perf_counter() - start, found)
+say(time.perf_counter() - start, answers)

@@ -17,8 +17,8 @@ for names in TABLES:
     counts = QueryBuilder("people").groupby(keys).count()
     released[names] = session.evaluate(counts, PureDPBudget(1 / len(TABLES))).toPandas()
 # [/page]
-found = {
+answers = {
     key(names): {key(list(row[:-1])): float(row[-1]) for row in frame.itertuples(index=False)}
     for names, frame in released.items()
 }
-say(time.perf_counter() - start, found)
+say(time.perf_counter() - start, answers)

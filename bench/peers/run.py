@@ -1,6 +1,6 @@
 """Run the same task with other libraries, and print a table of seconds and errors.
 
-Each library is installed in an environment of its own.
+Each library is installed in a separate environment.
 
     python bench/peers/run.py [--folder build/peers] [--only NAME]
 
@@ -33,12 +33,12 @@ COLUMNS = ("all", "sex", "age", "region|age")
 
 def python_of(name: str, folder: Path) -> Path:
     """Return the Python of a library's environment; create it if it is missing."""
-    place = folder / name
-    python = place / "bin" / "python"
-    if not (place / "ready").exists():
-        venv.create(place, with_pip=True, clear=True)
+    environment = folder / name
+    python = environment / "bin" / "python"
+    if not (environment / "ready").exists():
+        venv.create(environment, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "-q", PEERS[name]], check=True)
-        (place / "ready").touch()
+        (environment / "ready").touch()
     return python
 
 
@@ -52,7 +52,7 @@ def run(name: str, folder: Path) -> dict[str, Any]:
         "PYTHONPATH": str(HERE),
         "PYTHONWARNINGS": "ignore",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [python, HERE / f"peer_{name}.py"],
         cwd=folder,
         env=environment,
@@ -60,9 +60,9 @@ def run(name: str, folder: Path) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    if done.returncode:
-        sys.exit(f"{name} failed:\n{done.stderr}")
-    return dict(json.loads(done.stdout))
+    if process.returncode:
+        sys.exit(f"{name} failed:\n{process.stderr}")
+    return dict(json.loads(process.stdout))
 
 
 def errors(answers: Counts, exact: Counts) -> dict[str, float]:
@@ -94,11 +94,11 @@ def main() -> None:
         "|\n|---|---|---|---|---|---|"
     )
     for name in [options.only] if options.only else PEERS:
-        made = run(name, folder)
-        found = errors(made["answers"], exact)
+        result = run(name, folder)
+        rmse = errors(result["answers"], exact)
         print(
-            f"| {name} | {made['seconds']:.1f} | "
-            + " | ".join(f"{found[column]:.3g}" for column in COLUMNS)
+            f"| {name} | {result['seconds']:.1f} | "
+            + " | ".join(f"{rmse[column]:.3g}" for column in COLUMNS)
             + " |",
             flush=True,
         )

@@ -1,6 +1,6 @@
 """Define the task of every library, with the standard library only.
 
-It asks for all tables of one and two of three attributes at epsilon 1, one row per person.
+The task is all tables of one and two of three attributes at epsilon 1, one row per person.
 """
 
 import csv
@@ -38,12 +38,12 @@ def truth(folder: Path) -> Counts:
     """Return the exact counts, including cells without rows."""
     with (folder / FILE).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    found = {}
+    exact = {}
     for names in TABLES:
         counts = Counter("|".join(row[name] for name in names) for row in rows)
         cells = itertools.product(*(VALUES[name] for name in names))
-        found[key(names)] = {cell: float(counts[cell]) for cell in map(key, cells)}
-    return found
+        exact[key(names)] = {cell: float(counts[cell]) for cell in map(key, cells)}
+    return exact
 
 
 def key(parts: object) -> str:
