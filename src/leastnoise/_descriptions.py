@@ -32,7 +32,14 @@ _DRAFT_BINS = 100  # bins of a drafted attribute of numbers
 class Description:
     """A table as another tool describes it, in the terms of a spec.
 
-    It has entries for [domain] and [measures] of a spec, and the privacy unit.
+    Attributes:
+        tool: the name of the tool that wrote the description.
+        attributes: the entry of [domain] for each attribute.
+        measures: the entry of [measures] for each numeric column that can be summed.
+        left_out: for each column that is left out, the reason.
+        unit: the column that identifies the privacy unit; None if every row is a unit.
+        max_rows: the most rows of a unit; `BLANK` if the description does not state the number.
+        notes: comments on the draft for its author.
     """
 
     tool: str
@@ -48,8 +55,15 @@ class Description:
 class DescribedColumn:
     """A column of a `Description`: its type and public facts about its values.
 
-    The type is whole, number, date, truth or text; it is empty for a column that is left out;
-    ``left_out`` states the reason.
+    Attributes:
+        name: the name of the column.
+        value_type: whole, number, date, truth or text; empty for a column that is left out.
+        low: the least public value; None if unknown.
+        high: the greatest public value; None if unknown.
+        values: the public list of values; empty if there is none.
+        edges: the ends of public bins, as texts; None without bins.
+        complete: whether ``values`` has all values that occur.
+        left_out: the reason, if the column is left out.
     """
 
     name: str

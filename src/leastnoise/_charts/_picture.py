@@ -88,7 +88,8 @@ class Picture:
         name: the name of the table.
         axes: one axis for each key.
         answer: the answer of each cell, with one dimension per axis; NaN if it is suppressed.
-            ``low`` and ``high`` are the ends of its interval.
+        low: the lower end of the interval of each answer.
+        high: the upper end of the interval.
         unit: the unit of the answers.
         format_answer: a function that formats an answer with its margin.
         format_number: a function that formats an answer with the digits that its margin leaves

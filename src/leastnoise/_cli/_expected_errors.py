@@ -75,6 +75,17 @@ class ExpectedTable:
     """The expected error of a table; None if it depends on the data.
 
     Errors of counts are in rows. Errors of sums are in the unit of the measure.
+
+    Attributes:
+        name: the name of the table; a number follows equal names.
+        queries: the number of queries.
+        rmse: the root mean square error of the answers.
+        largest_std: the largest standard error of an answer.
+        largest_is_bound: whether ``largest_std`` is an upper bound instead of the exact error.
+        weight: the weight of the table in the workload.
+        measure: the summed measure; None for counts of rows.
+        leaves_out: the attributes without whose value a row is not in the table.
+        target: the target for the error and its status; None without a target.
     """
 
     name: str

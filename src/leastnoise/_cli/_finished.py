@@ -421,7 +421,23 @@ def _format_column(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """The options of ``leastnoise answer`` as typed; empty if not stated."""
+    """The options of ``leastnoise answer`` as typed; empty if not stated.
+
+    Attributes:
+        ranges: selected ranges of numbers or dates, such as ``age=20..39``.
+        cells: attributes or levels by which answers are split, such as ``store:region``.
+        where: selected values, such as ``sex=F``.
+        measure: the measure to sum; None to count rows.
+        cdf: the attribute of a cumulative distribution.
+        quantiles: an attribute and shares, such as ``age=0.25,0.5``.
+        means: the measure of means.
+        variances: the measure of variances and standard deviations.
+        correlations: the measures of correlations, separated by commas.
+        regression: a response and its predictors, such as ``pay=age,tenure``.
+        r_squared: a response and its predictors, for R^2.
+        shares: the attributes or levels whose shares of the total are computed.
+        covariances: the id or the name of a table whose noise covariances are computed.
+    """
 
     ranges: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()

@@ -108,7 +108,22 @@ def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
-    """The options of ``leastnoise profile`` as typed; None if not stated."""
+    """The options of ``leastnoise profile`` as typed; None if not stated.
+
+    Attributes:
+        data: the path of a file, or the URL of a database.
+        epsilon: the budget of the profile.
+        delta: the delta of the budget.
+        total: the whole budget of a new ledger.
+        unit: the column that identifies the units; without it every row is a unit.
+        max_rows: the most rows of a unit that count.
+        out: the directory of the profile.
+        ledger: the ledger that pays.
+        delimiter: the delimiter of CSV files.
+        encoding: the encoding of CSV files.
+        null: the text for missing values in CSV files.
+        table: the table of the database.
+    """
 
     data: str
     epsilon: str | None

@@ -636,7 +636,17 @@ def _table_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticError:
-    """The expected error of a statistic under a plan."""
+    """The expected error of a statistic under a plan.
+
+    Attributes:
+        statistic: the statistic.
+        tables: the names of the tables from which it is computed.
+        rows: the RMSE of the first of these tables, in rows or units of its measure.
+        largest_rows: the largest standard error in the first table.
+        std_error: the standard error of the statistic in a group of its public size; None without a
+            size.
+        parts: the standard error of each pair or term of a statistic of several measures.
+    """
 
     statistic: Statistic
     tables: tuple[str, ...]
@@ -644,7 +654,6 @@ class StatisticError:
     largest_rows: float
     std_error: float | None
     parts: tuple[tuple[str, float], ...] = ()
-    """The standard error of each pair or term of a statistic of several measures."""
 
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:

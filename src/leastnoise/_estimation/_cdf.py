@@ -93,7 +93,13 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
 class CumulativeQuery:
     """The queries for the cumulative counts of a numeric attribute, by group.
 
-    ``ends`` has both ends of every cell, shape (n, 2).
+    Attributes:
+        product: the queries for the counts up to each cell.
+        attribute: the numeric attribute.
+        cells: both ends of every cell, exact.
+        ends: both ends of every cell as floats, shape (cells, 2).
+        keys: the names of the key columns of the groups.
+        labels: for each key, the labels of its groups.
     """
 
     product: Product

@@ -115,7 +115,16 @@ class HasSamplingErrors(Protocol):
 
 
 class ComparedQuantity(NamedTuple):
-    """One of the two compared quantities: its queries and its estimates."""
+    """One of the two compared quantities: its queries and its estimates.
+
+    Attributes:
+        quotient: the queries of the numerator and of the denominator.
+        estimated: the estimated quotient of each group.
+        covariance: the covariances between answers of the release.
+        multiplier: the half width of an interval, in standard errors.
+        half_step: half a step of the noise grid, in rows or units of the measure.
+        unit: the amount of one unit of the quantity, by which results are multiplied.
+    """
 
     quotient: Quotient
     estimated: Estimated

@@ -261,6 +261,8 @@ class Posterior:
     The first step measured the levels, the second step the buckets.
 
     Attributes:
+        halving: the tree of aligned blocks, each with the difference of its halves.
+        first: the posterior of the first step.
         mean: the posterior mean of the vector of the total and the differences.
         rows: the measurements of the second step, as queries on this vector.
         noise: the variances of the noise of the second step.

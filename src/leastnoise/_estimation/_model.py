@@ -92,8 +92,14 @@ _LEAST_CELL_RATIO = 0.25
 class NoisyTables:
     """The noisy tables to which a mixture is fitted, with their total.
 
-    ``total`` is the estimated number of rows, ``total_std`` its standard error, and ``shares`` are
-    the initial shares along each attribute.
+    Attributes:
+        names: the measured attributes, in the order of the domain.
+        tables: the measured tables of bins.
+        total: the estimated number of rows.
+        total_std: the standard error of ``total``.
+        shares: for each attribute, the initial share of each of its cells.
+        public: tables of public counts, which the fit meets approximately.
+        squared_noise_variance: the variance of squared noise of variance 1; 2 for normal noise.
     """
 
     names: Names
@@ -102,7 +108,7 @@ class NoisyTables:
     total_std: float
     shares: tuple[FloatArray, ...]
     public: tuple[NoisyTable, ...] = ()
-    squared_noise_variance: float = 2.0  # the variance of squared noise of variance 1: 2 if normal
+    squared_noise_variance: float = 2.0
 
     @staticmethod
     def of(

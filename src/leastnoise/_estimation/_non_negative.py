@@ -431,6 +431,15 @@ class NonNegativeCells:
     """Non-negative least-squares cells of counts or of one measure.
 
     The cells are biased: sums of small cells tend to be too large.
+
+    Attributes:
+        plan: the measurements of the release.
+        joint: the joint cells, and the measured tables on them.
+        cells: the non-negative cells, with the shape of the joint table.
+        duality_gap: an upper bound on the objective at ``cells`` less its minimum.
+        measure: the summed measure; None for counts.
+        repetitions: the number of simulated releases from which errors are computed.
+        covariance: the covariance of unconstrained least squares; computed if None.
     """
 
     plan: Measurements

@@ -152,8 +152,18 @@ def bounded_cells(
 class AdaptiveGridEstimate:
     """The estimate of an adaptive grid: measured rectangles (parts) of a table.
 
-    The parts cover the table. The object also has the groups of parts and the blocks of the first
-    round.
+    The parts cover the table.
+
+    Attributes:
+        attributes: the two attributes of the table.
+        shape: the number of cells of each attribute.
+        order: the row-major index of each cell, in the order of the tree of halves.
+        parts: the position in ``order`` of the first cell of each part.
+        inverse: the solver of least squares for parts, groups of parts and first-round blocks.
+        counts: the estimated count of each part, in rows.
+        squared_differences: squared differences of counts of neighbouring parts, from which the
+            unevenness inside a part is estimated.
+        shrinkage: the factors that shrink the tree of halves, by level; None if it is not shrunk.
     """
 
     attributes: tuple[str, ...]

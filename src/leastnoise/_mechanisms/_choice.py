@@ -44,7 +44,20 @@ SECONDS = 5.0  # the default CPU seconds of planning
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The options of a search for a plan."""
+    """The options of a search for a plan.
+
+    Attributes:
+        strategy: the name of a strategy, or "auto".
+        seconds: the CPU seconds that planning may take.
+        progress: called with the name of each strategy that is tried; None to report nothing.
+        every: whether strategies are tried that probably cannot be the best.
+        custom_planner: the planner of a user's strategy; None otherwise.
+        impossible: combinations of cells that no row has, by attribute.
+        public: the public counts of the spec.
+        comparisons: the targets for comparisons of groups.
+        earlier: the earlier releases whose measurements the plan uses.
+        now: the clock that measures ``seconds``.
+    """
 
     strategy: str = "auto"
     seconds: float = SECONDS
@@ -131,6 +144,9 @@ class Candidate:
     """The result of planning with one strategy and one kind of noise.
 
     Attributes:
+        strategy: the name of the strategy.
+        noise: the kind of noise.
+        plan: the plan; None if the strategy found none.
         reason: the reason why there is no plan.
         seconds: the CPU seconds that the trial took.
         useful_seconds: CPU seconds with which its search might find a better plan; 0 if more time

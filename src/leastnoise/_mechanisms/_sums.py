@@ -107,7 +107,18 @@ def _three_digits(estimate: SupportsFloat) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeFinding(DataDependentFinding):
-    """Finding: only values between two bounds are summed."""
+    """Finding: only values between two bounds are summed.
+
+    Attributes:
+        measure: the summed measure.
+        attribute: the summed number as an attribute.
+        first: the first kept cell along ``attribute``.
+        stop: the cell after the last kept cell.
+        low: the largest amount below the kept cells, in units.
+        high: the largest amount of the kept cells, in units.
+        losses: ranges of omitted cells (start, stop), each with its estimated sum in units.
+        estimated_loss: the estimated sum of all omitted values, in units.
+    """
 
     regime = "bucketed"
     answers_new_questions = False  # other queries would need the omitted values
@@ -140,6 +151,14 @@ class GroupedThresholdFinding(DataDependentFinding):
     """Finding: values are clipped at a threshold, and groups drop buckets.
 
     Buckets are ranges of values below the threshold.
+
+    Attributes:
+        measure: the summed measure.
+        attribute: the summed number as an attribute.
+        threshold: the threshold, in units.
+        kept: the number of buckets that each group keeps.
+        missing: the estimated amount that each group's sum may lack, in units.
+        estimated_loss: the estimated amount above the threshold, in units.
     """
 
     regime = "grouped"

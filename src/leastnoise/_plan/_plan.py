@@ -56,7 +56,16 @@ _FACTS_IN_REPR = ("size", "error_ratio", "strategy", "budget", "protects", "afte
 
 @dataclass(frozen=True, slots=True)
 class TableError:
-    """The expected errors of one table's answers under a plan."""
+    """The expected errors of one table's answers under a plan.
+
+    Attributes:
+        name: the name of the table.
+        queries: the number of queries.
+        weight: the weight of the table in the workload.
+        rmse: the root mean square error, in rows or units of the measure.
+        largest_std: the largest standard error of an answer.
+        largest_is_bound: whether ``largest_std`` is an upper bound.
+    """
 
     name: str
     queries: int

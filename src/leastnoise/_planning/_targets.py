@@ -74,6 +74,7 @@ class MeanGoal:
     weights.
 
     Attributes:
+        statistic: the means.
         most: the target.
         size: the size of a group, in rows or as the sum of weights.
         tables: the positions of the tables of counts and of sums.
@@ -280,7 +281,9 @@ class BalancedPlan:
     """A plan for certain table weights, and the ratios of its errors to goals.
 
     Attributes:
+        plan: the plan.
         workload: the workload with these weights.
+        goals: the goals of the tables.
         ratios: the ratio of squared error to squared target of every table.
         shares: the weight of each table's ratio in the total squared error; the sum is 1.
         ratio: the largest ratio.

@@ -86,7 +86,18 @@ def describe_search_chances(detectable_units: int, threshold: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoriesManifest:
-    """The manifest in a directory of found categories."""
+    """The manifest in a directory of found categories.
+
+    Attributes:
+        format: the format and its version.
+        written: the day on which the search was finished.
+        private: False if the noise came from a seed, so that the result is not private.
+        promise: the privacy guarantee and what the search finds, in words.
+        units: what the noisy numbers of units mean.
+        plan: the plan of the search.
+        receipt: the payment; None without a ledger.
+        files: the files of the directory, with their digests.
+    """
 
     format: str
     written: date

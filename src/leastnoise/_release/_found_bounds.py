@@ -127,7 +127,18 @@ def _counted_noun(plan: BoundsPlan) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsManifest:
-    """The manifest in a directory of found bounds."""
+    """The manifest in a directory of found bounds.
+
+    Attributes:
+        format: the format and its version.
+        written: the day on which the search was finished.
+        private: False if the noise came from a seed, so that the result is not private.
+        promise: the privacy guarantee and what the search finds, in words.
+        low: the lower bound, as text.
+        high: the upper bound, as text.
+        plan: the plan of the search.
+        receipt: the payment; None without a ledger.
+    """
 
     format: str
     written: date

@@ -34,7 +34,17 @@ class CellLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFacts:
-    """The privacy unit: a row, or all rows of one value of a column."""
+    """The privacy unit: a row, or all rows of one value of a column.
+
+    Attributes:
+        column: the column that identifies the units; None if every row is a unit.
+        max_rows: the most rows of a unit that count.
+        max_per_cell: the most rows of a unit in a cell; None without such a limit.
+        reading: how texts of the column become identifiers; None for the default.
+        in_words: the change between neighbouring data sets, in a sentence.
+        second_table: how rows of a joined table belong to units, in a sentence; None without a
+            join.
+    """
 
     column: str | None
     max_rows: int
@@ -55,7 +65,17 @@ class PlanCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyFacts:
-    """The privacy of a release: definition, parameters, risk, unit and cost."""
+    """The privacy of a release: definition, parameters, risk, unit and cost.
+
+    Attributes:
+        definition: the definition of privacy, such as ``PureDP``.
+        parameters: the parameters of the budget, as exact texts.
+        promise: the guarantee, in a sentence.
+        risk: how far a reader can improve a guess about one unit; None if it is not stated.
+        neighbours: ``add_remove`` or ``replace``.
+        unit: the privacy unit.
+        cost: the cost of the queries.
+    """
 
     definition: str
     parameters: Mapping[str, str]
@@ -77,7 +97,17 @@ class DomainFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """The plan, and in ``outcome`` the choices of a data-dependent mechanism."""
+    """The plan, and the choices of a data-dependent mechanism.
+
+    Attributes:
+        digest: the SHA-256 of the plan.
+        strategy: the name of the strategy.
+        mechanism: the name of the noise.
+        mechanism_in_words: the noise, in words.
+        details: the details of the plan.
+        after: facts about the earlier releases whose measurements the plan uses.
+        outcome: the choices of a data-dependent mechanism; None without choices.
+    """
 
     digest: str
     strategy: str
@@ -90,7 +120,18 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredBlock:
-    """A table of measured queries, with the scale and the variance of its noise."""
+    """A table of measured queries, with the scale and the variance of its noise.
+
+    Attributes:
+        attributes: the attributes of the table.
+        queries: the number of measured queries.
+        scale: the scale of the noise, as an exact text.
+        variance: the variance of a query of weight 1, in squared rows or units of the measure.
+        row_weights: whether queries have different weights.
+        measure: the summed measure; None for counts.
+        ends: whether the distances to both bounds of the measure are summed.
+        k_norm_group: the number of the tables that share K-norm noise; None for other noise.
+    """
 
     attributes: tuple[str, ...]
     queries: int
@@ -104,7 +145,16 @@ class MeasuredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFacts:
-    """The files of the measurements, and their tables or the name of a list file."""
+    """The files of the measurements, and their tables or the name of a list file.
+
+    Attributes:
+        plan: the path of the file with the measured queries.
+        observation: the path of the file with the noisy values.
+        encoding: how the noisy values are encoded.
+        grid: the number by which the noisy values are divided.
+        variance: what the variance of a table means.
+        tables: the measured tables, or the name of the file that lists them.
+    """
 
     plan: str
     observation: str
@@ -116,7 +166,16 @@ class MeasurementFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFacts:
-    """The expected error and its lower bound; a value is None if it is unknown."""
+    """The expected error and its lower bound; a value is None if it is unknown.
+
+    Attributes:
+        total_squared_error: the expected weighted squared error of all answers.
+        lower_bound: the proved lower bound on it.
+        times_the_least_possible: the ratio of the error to the least possible one.
+        meaning: what the total squared error adds up.
+        error_bars_are_as_promised: whether the errors of the answers equal the expected ones.
+        note: why errors depend on the data; None if they do not.
+    """
 
     total_squared_error: Json
     lower_bound: Json
@@ -128,7 +187,16 @@ class ErrorFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalFacts:
-    """How intervals are computed, and which errors they do not cover."""
+    """How intervals are computed, and which errors they do not cover.
+
+    Attributes:
+        level: the coverage of the intervals.
+        half_width_in_noise_std: the half width of intervals, in standard errors.
+        half_width_added: the width that is added on each side for grid and rounding.
+        method: how intervals are computed, in words.
+        notice: the effect of public bounds on intervals; None without an effect.
+        does_not_cover: the errors that intervals do not cover, in sentences.
+    """
 
     level: float
     half_width_in_noise_std: float
@@ -158,7 +226,20 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """The files of answers; ``tables`` is a list, or the name of a file with it."""
+    """The files of the answers.
+
+    Attributes:
+        index: the path of the index of all tables.
+        layout: the layout of the files.
+        formats: the formats in which answers are written.
+        unit: the unit of the answers.
+        of: the rows of a unit that count, in a sentence; empty if all rows count.
+        columns: the meaning of each column.
+        too_large_to_write: notes on tables that are too large for the files.
+        number_of_tables: the number of tables.
+        number_of_answers: the number of answers of all tables.
+        tables: the tables, or the name of the file that lists them.
+    """
 
     index: str
     layout: str
@@ -174,7 +255,19 @@ class AnswerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticFacts:
-    """A statistic, its files, and the tables from which it is computed."""
+    """A statistic, its files, and the tables from which it is computed.
+
+    Attributes:
+        query: the id of the statistic, such as ``s1``.
+        name: the name of the statistic.
+        request: the statistic as the workload requests it.
+        tables: the names of the tables from which it is computed.
+        files: the path of its files, without an ending.
+        key_columns: the names of the columns of its groups.
+        values: the number of values.
+        meaning: what the values are, in words.
+        columns: the meaning of each column.
+    """
 
     query: str
     name: str
@@ -217,8 +310,26 @@ class Manifest:
     """The manifest of a release, as read from or written to JSON.
 
     Attributes:
+        format: the number of the format.
+        warning: why the release is not private; None if it is.
+        private: False if the noise came from a seed.
+        written: the day on which the release was written.
+        versions: the versions of the program and of its libraries.
+        privacy: the guarantee and its cost.
+        receipt: the payment; None if nothing was paid or counted.
+        domain: the domain.
         workload: the queries, or a text that names another file.
-        receipt: None if nothing was paid or counted.
+        plan: the plan and its digest.
+        measurements: the measured queries and the files of their noisy values.
+        expected_error: the expected error and its lower bound.
+        intervals: how intervals are computed.
+        post_processing: the optional columns and the rounding.
+        answers: the files of the tables.
+        statistics: the statistics and their files.
+        statements: the SQL statements and their files.
+        covariances: the files of covariances; None if not requested.
+        options: the options of [output].
+        files: the files of the release, with their digests.
     """
 
     format: int

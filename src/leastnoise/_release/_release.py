@@ -899,7 +899,24 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """A table's line in the index ``tables.csv``; the fields are its columns."""
+    """A table's line in the index ``tables.csv``; the fields are its columns.
+
+    Attributes:
+        query: the id of the table, such as ``q1``.
+        name: the name of the table.
+        files: the path of its files, without an ending.
+        attributes: the attributes of the table.
+        answers: the number of answers.
+        measure: the summed measure; None for counts.
+        quantity: what is counted or summed, in words.
+        unit: the unit of the answers.
+        weight: the weight in the workload, as an exact text.
+        rmse: the root mean square error of the answers.
+        largest_std: the largest standard error of the noise in an answer.
+        promised_rmse: the expected error in the plan; None if it depends on the data.
+        leaves_out: the attributes without whose value a row is not in the table.
+        of: the rows of a unit that count, in a sentence; empty if all rows count.
+    """
 
     query: str
     name: str

@@ -418,6 +418,14 @@ class Statistics(LazySequence[StatisticTable]):
     """The statistics of a release, each computed on first access.
 
     A key is the position, the id (``"s1"``) or the name of a statistic.
+
+    Attributes:
+        source: the release or estimate from which statistics are computed.
+        workload: the workload whose statistics these are.
+        options: the options of the release.
+        library: the library of data frames; None to choose an installed one.
+        table_suppression: returns which answers of a table its own rule suppresses.
+        quantile_choices: the privately chosen cells of quantiles, by statistic.
     """
 
     _item_name: ClassVar[str] = "statistic"
@@ -426,7 +434,6 @@ class Statistics(LazySequence[StatisticTable]):
     options: Options
     library: str | None = None
     table_suppression: Callable[[Product], BoolArray] = no_suppression
-    """Returns which answers of a table its own rule suppresses."""
     quantile_choices: Mapping[Statistic, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

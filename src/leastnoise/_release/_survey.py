@@ -161,8 +161,17 @@ class FlagRule:
 class SamplingErrors:
     """Sampling errors, and intervals and flags that also cover the noise.
 
-    ``both_low`` to ``both_high`` is the interval for noise and sample together. Arrays have the
-    shape of the answers; all except ``reliability`` are NaN for suppressed answers.
+    Arrays have the shape of the answers; all except ``reliability`` are NaN for suppressed answers.
+
+    Attributes:
+        std: the standard errors of the sample.
+        low: the lower ends of the intervals for the sampling error.
+        high: the upper ends of these intervals.
+        both_low: the lower ends of the intervals for noise and sample together.
+        both_high: the upper ends of these intervals.
+        cv: the root of the summed variances of noise and sample, divided by the answer.
+        reliability: 1 for reliable answers, 2 for caution, 3 for unreliable or suppressed answers.
+        suppressed: whether unreliable answers are suppressed.
     """
 
     std: FloatArray

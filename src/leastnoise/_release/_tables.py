@@ -106,14 +106,26 @@ class ResultTable:
     """Values and intervals for every combination of the labels of some keys.
 
     It is the base class of tables and statistics, which have columns, frames and charts.
+
+    Attributes:
+        id: the id in the release, such as ``q1`` or ``s1``.
+        name: the name of the table or statistic.
+        unit_name: the unit of the values: a measure, units or a share; empty for rows.
+        attributes: the attribute of each key, by which ``code_texts`` has the texts of its labels.
+        labels: for each key, its labels.
+        low: the lower ends of the intervals, with one axis for each key.
+        high: the upper ends of the intervals.
+        value_name: the name of the column of values.
+        library: the library of data frames; None to choose an installed one.
+        code_texts: the text of each code, by attribute.
+        sampling: the sampling errors of a survey; None if none are stated.
+        display_names: the display names of the release.
     """
 
     id: str
     name: str
     unit_name: str
-    """The unit of the values: a measure, units or a share; empty for rows."""
     attributes: tuple[str, ...]
-    """The attribute of each key, by which `code_texts` has the texts of its labels."""
     labels: tuple[tuple[Label, ...], ...]
     low: FloatArray
     high: FloatArray
@@ -121,9 +133,7 @@ class ResultTable:
     library: str | None = None
     code_texts: CodeTexts = field(default_factory=dict)
     sampling: SamplingErrors | None = None
-    """The sampling errors of a survey; None if none are stated."""
     display_names: Names = NO_NAMES
-    """The display names of the release."""
 
     @abstractmethod
     def key_columns(self) -> list[str]:
@@ -242,7 +252,21 @@ class ResultTable:
 class Table(ResultTable):
     """The answers to one product of the workload, with errors and intervals.
 
-    All numbers are in rows or in the unit of the measure.
+    All numbers are in rows or in the unit of the measure. Arrays have one axis for each key.
+
+    Attributes:
+        product: the queries.
+        answer: the unbiased answers.
+        noise_std: the standard errors of the noise.
+        non_negative: the non-negative answers; None if not requested.
+        integer: the answers as non-negative whole numbers; None if not requested.
+        nnls: the answers of non-negative least squares; None if not requested.
+        nnls_rmse: the simulated root mean square errors of ``nnls``.
+        approximation_std: the estimated standard errors of an approximation; None without one.
+        local: the locally non-negative answers; None if not requested.
+        top_down: the consistent whole answers, from the total down; None if not requested.
+        rounded_to: the step to which answers are rounded; 0 without rounding.
+        privacy: the privacy of the release.
     """
 
     product: Product
@@ -614,6 +638,16 @@ class RoundedTable:
 
     Arrays are flat, with one entry for each answer in row-major order.
 
+    Attributes:
+        table: the table before rounding.
+        step: the step of rounding; 0 without rounding.
+        below: the number below which answers are suppressed; None without suppression.
+        answer: the rounded answers; NaN if suppressed.
+        margin: the half widths of the intervals.
+        low: the lower ends of the intervals.
+        high: the upper ends, or the upper bounds on suppressed answers.
+        std_error: the standard errors, with the error of rounding.
+
     Guarantees: the interval of a cell, or the bound ``high`` of a suppressed answer, holds the true
         answer in at least the share of releases that is the table's level, because it fails only if
         the interval of the unrounded table fails.
@@ -746,6 +780,20 @@ class Tables(LazySequence[Table]):
 
     Thus a release of any size fits in memory. A key is the position, the id (``"q1"``), or the name
     (``"sex x age"``) of a table. A name must be unique.
+
+    Attributes:
+        estimator: the estimator of the release.
+        products: the queries of each table.
+        options: the options of the release.
+        interval: the widths of intervals in standard errors.
+        joint_estimates: the estimates of non-negative least squares, by measure.
+        local_estimates: the locally non-negative estimates, by measure.
+        library: the library of data frames; None to choose an installed one.
+        privacy: the privacy of the release.
+        public_counts: the public counts that answers agree with.
+        impossible: the combinations of cells that no row has.
+        linked_suppression: returns which answers of a table are suppressed because a mean of them
+            is.
     """
 
     _item_name: ClassVar[str] = "table"
@@ -760,7 +808,6 @@ class Tables(LazySequence[Table]):
     public_counts: Sequence[PublicCounts] = ()
     impossible: Sequence[Combination] = ()
     linked_suppression: Callable[[Product], BoolArray | None] = lambda _: None
-    """Returns which answers of a table are suppressed because a mean of them is."""
 
     def __post_init__(self) -> None:
         self._code_texts = (

@@ -304,14 +304,39 @@ _OUTPUT_KEYS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """The checked contents of a spec file."""
+    """The checked contents of a spec file.
+
+    Attributes:
+        source: the file or database table; None if the spec names no source.
+        layout: the settings of a CSV file, such as its delimiter.
+        joins: the settings of each joined table.
+        privacy: the budget and the privacy unit, or `Least` for the least budget that meets
+            targets.
+        whole: the whole budget, if ``privacy`` is only a share of it; otherwise None.
+        workload: the tables and statistics.
+        rows: a public number of rows; None if not stated.
+        strategy: the name of a strategy, or "auto".
+        seconds: the CPU seconds that planning may take.
+        objective: the error that planning minimises: total, worst, relative or least.
+        ledger: the path of the ledger; None for the default.
+        dataset: the name of the data in the ledger; None for the default.
+        share: the share of the ledger that pays; empty without a share.
+        options: the options of [output].
+        parts: the products of each [[workload]] entry.
+        searches: the private searches for categories.
+        bounds_searches: the private searches for bounds.
+        impossible: combinations of cells that no row has, by attribute.
+        series: the settings of a series of releases; None for one release.
+        public: the public counts.
+        targets: the targets for comparisons of groups.
+        after: the folders of earlier releases whose measurements the plan uses.
+    """
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
     joins: tuple[Mapping[str, Any], ...] = ()
     privacy: Privacy | Least
     whole: Privacy | None = None
-    """The whole budget, if ``privacy`` is only a share of it; otherwise None."""
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
@@ -329,7 +354,6 @@ class Spec:
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
     after: tuple[Path, ...] = ()
-    """The folders of earlier releases whose measurements the plan uses."""
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:

@@ -117,6 +117,15 @@ class Product:
     """A table of queries: all combinations of query sets on some attributes.
 
     The table is summed over all other attributes.
+
+    Attributes:
+        domain: the domain.
+        attributes: the attributes of the table.
+        query_sets: the query set on each attribute.
+        weight: the factor of the errors in the objective.
+        measure: the summed measure; None for counts of rows.
+        target: the largest allowed error; None without a target.
+        size: the public size of an answer, to which relative errors refer; None without one.
     """
 
     domain: Domain
@@ -484,16 +493,27 @@ Cell = tuple[Fraction | int, Fraction | int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticForm:
-    """How one kind of statistics is named, requested and printed."""
+    """How one kind of statistics is named, requested and printed.
 
-    noun: str  # the name of the statistic in files and reports
-    column: str  # the name of the column with the values
-    of_measure: bool = False  # not of an attribute
-    row_key: str = ""  # for several measures, the name of the column with their pairs or terms
-    at_shares: bool = False  # one value for each given share
-    along: bool = False  # one value for each cell of the attribute
-    target_columns: tuple[str, ...] = ()  # the columns that a target can be for
-    has_scales: bool = False  # whether its error depends on the standard deviations of measures
+    Attributes:
+        noun: the name of the statistic in files and reports.
+        column: the name of the column with the values.
+        of_measure: whether the statistic is of a measure, instead of an attribute.
+        row_key: for several measures, the name of the column with their pairs or terms.
+        at_shares: whether there is one value for each requested share.
+        along: whether there is one value for each cell of the attribute.
+        target_columns: the columns that a target can be for.
+        has_scales: whether its error depends on the standard deviations of measures.
+    """
+
+    noun: str
+    column: str
+    of_measure: bool = False
+    row_key: str = ""
+    at_shares: bool = False
+    along: bool = False
+    target_columns: tuple[str, ...] = ()
+    has_scales: bool = False
 
     @property
     def of_several(self) -> bool:
@@ -539,9 +559,21 @@ _OF_ITSELF = (
 class Statistic:
     """A statistic by group: means, variances, quantiles or the like.
 
-    Correlations are between all pairs of ``of`` and the measures ``on``; a regression explains
-    ``of`` by ``on``. A weighted mean is the mean of a weighted measure; a quantile or a
-    distribution function states in ``weighted_by`` the measure that is the weight of the rows.
+    Correlations are between all pairs of ``of`` and the measures ``on``. A regression explains
+    ``of`` by ``on``. A weighted mean is the mean of a weighted measure.
+
+    Attributes:
+        kind: a key of `FORMS`, such as ``means``.
+        of: the measure, or the attribute of quantiles and distribution functions.
+        on: the other measures of correlations, or the predictors of a regression.
+        by: the attributes that define the groups.
+        groups: the query set on each attribute of ``by``.
+        at: the shares of quantiles.
+        size: the public size of a group; None if not stated.
+        target: the largest allowed error; None without a target.
+        weighted_by: the measure that weights the rows of quantiles and cdf; None without weights.
+        target_of: the column whose error the target limits; empty for the first possible one.
+        scales: public standard deviations of measures, by name.
     """
 
     kind: str

@@ -58,15 +58,25 @@ _GROUPS = ("identity", "level", "ranges", "predicates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """The properties of one kind of query set, such as ranges or a level."""
+    """The properties of one kind of query set, such as ranges or a level.
 
-    argument: str = ""  # its required argument; empty if it takes none
-    named: bool = False  # its one argument is the name of a level
-    numbered: bool = False  # its one argument is a number of periods
-    intervals: bool = False  # each query counts one interval of cells
-    structured: bool = False  # its Gram matrix has a closed form
-    internal: bool = False  # no spec can ask for it
-    axis: str = "spans"  # the axis of charts: "cells", sums "up_to" a cell, or "spans"
+    Attributes:
+        argument: the required argument; empty if there is none.
+        named: whether the argument is the name of a level.
+        numbered: whether the argument is a number of periods.
+        intervals: whether each query counts one interval of cells.
+        structured: whether the Gram matrix has a closed form.
+        internal: whether specs cannot request it.
+        axis: the axis of charts: "cells", sums "up_to" a cell, or "spans".
+    """
+
+    argument: str = ""
+    named: bool = False
+    numbered: bool = False
+    intervals: bool = False
+    structured: bool = False
+    internal: bool = False
+    axis: str = "spans"
 
 
 FORMS: Mapping[str, Form] = {

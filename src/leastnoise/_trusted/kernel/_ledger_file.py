@@ -113,11 +113,15 @@ class Entry:
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
+        id: the random identifier of the entry.
         state: "reserved" (paid, and not known to be published), "sealed" (paid and completely
             published) or "absent" (paid and not published).
         charge: the charged amount, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
+        plan_digest: the SHA-256 of the plan's text.
+        output: the directory of the release.
+        description: a text for readers of the ledger.
         reserved_on: the day of payment, UTC.
         digest: digest of this entry and of all before it.
         run: identifier of the process that carries out the release now; empty if there is none.

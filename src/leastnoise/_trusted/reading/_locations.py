@@ -345,6 +345,10 @@ class Joined:
             distinguish keys. If the second table is not public, it must equal the reading of the
             unit (``Privacy.unit_reading``).
 
+    Attributes:
+        first_key: the join column of the first table.
+        second_key: the join column of the second table.
+
     Raises:
         InputError: an argument cannot be used.
 

@@ -119,6 +119,7 @@ class SelectionReader:
         faults: collects the errors of the statement.
         translate: a function that answers subqueries among the columns.
         add_selection: a function that adds a released table and returns its number.
+        exp: the module of sqlglot's nodes.
     """
 
     columns: ColumnReader
@@ -128,7 +129,7 @@ class SelectionReader:
     faults: Faults
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
-    exp: Any = field(init=False)  # the module of sqlglot's nodes
+    exp: Any = field(init=False)
     _condition: CellBox = field(default_factory=CellBox)  # the box of WHERE
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[AnswerExpression] = field(default_factory=list)

@@ -59,9 +59,11 @@ class Aggregate:
     """A column of released answers, such as a count of the rows in a box.
 
     Attributes:
+        name: the name of the column.
         kind: "rows", "complete_rows", "units", "values", "sum", "weighted", "mean", "quantile", or
             of SPREADS, OF_PAIRS or OF_LINES.
         of: the measure or, for a quantile, the attribute.
+        share: the share of a quantile; 0 for other kinds.
         condition: the box of FILTER and CASE.
         weight: the measure by which rows are weighted.
         on: the second measure of a pair, or the measure that explains the first.
