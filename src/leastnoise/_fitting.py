@@ -51,9 +51,8 @@ _SCALE_BITS = 24
 _FINE_BITS = 44  # leading bits of an exact scale, without the bits of grid and row weights
 _EPSILON_BITS = 34  # leading bits of a least epsilon
 _LEAST_GAUSSIAN_SCALE = 2**7
-_RHO_ROOT_GRID = (
-    2**40
-)  # a pure share of rho is a root, rounded down to a multiple of 1 / _RHO_ROOT_GRID
+# A pure share of rho is a root, rounded down to a multiple of 1 / _RHO_ROOT_GRID.
+_RHO_ROOT_GRID = 2**40
 _CHOICE_BITS = 60  # bisections for the distance of a private choice
 DETECTION_PROBABILITY = 0.95  # that a search finds a key of `detectable_units` units
 # Factors of the noise scale to try for keys. With more noise, the keys that others hold too take

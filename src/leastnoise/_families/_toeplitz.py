@@ -328,13 +328,8 @@ _CELL_SHARE = 1e-3
 # maximum number of cells of a hierarchy
 _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies to compare
-_LEVEL_WEIGHT_RATIOS = (
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.6,
-)  # weights of a level relative to the next finer level
+# weights of a level relative to the next finer level
+_LEVEL_WEIGHT_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)
 _MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
 _CELL_ROW_WEIGHT = 64  # the row weight of a cell
 # The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5

@@ -38,9 +38,8 @@ from leastnoise._trusted.kernel import MOST_CELLS, QuantileSelection, Series
 from leastnoise._workload import Statistic, Workload, identity, number_cells
 
 STRATEGY = "selected_quantiles"
-_EPSILON_GRID = (
-    2**24
-)  # epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact
+# Epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact.
+_EPSILON_GRID = 2**24
 TABLES_SHARE = Fraction(1, 2)
 """The part of the budget for the tables.
 

@@ -51,9 +51,8 @@ _CANDIDATE_DECADES = 6  # decades of candidates below the largest, unless a unit
 # largest denominator of a share, so that half of 1 less the share has denominators up to 1000
 _MOST_PARTS = 500
 _LARGEST_WIDTH = Fraction(10) ** 100  # the largest range of candidates, and of units of measures
-_EPSILON_GRID = (
-    2**24
-)  # epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact
+# Epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact.
+_EPSILON_GRID = 2**24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
