@@ -162,7 +162,7 @@ BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"
         (
             'epsilon = "1"',
             'epsilon = "least"',
-            "got 'least'. The categories of agent are found first, with a share of the budget",
+            "got 'least'. The categories of agent must be found first, with a share of the budget",
         ),
         ('"1/5"', '"1"', "must be less than 1"),
         ('"1/5"', "0", "share must be"),
@@ -182,7 +182,7 @@ def test_categories_of_another_search_are_refused(visits, run):
     run.succeeds("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
     run.is_refused(
-        "were found by another search than [domain.agent] requests",
+        "come from another search than the one that [domain.agent] requests",
         "release",
         "spec.toml",
         "--out",

@@ -88,8 +88,8 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         (
             ["change", "people.ledger", "--rho", "2"],
             (
-                "must have --epsilon, because its entries are added up in this definition; got "
-                "--rho. Say --epsilon."
+                "must have --epsilon, because the ledger adds up its entries in this definition; "
+                "got --rho. Say --epsilon."
             ),
         ),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
@@ -124,7 +124,7 @@ def test_release_unknown_to_ledger_copy_is_entered(folder, run):
         "`leastnoise ledger spent people.ledger --release",
     ]
     run.is_refused(advice, "release", "people.toml", "--out", "b")
-    assert "this is an older copy" in run("ledger", "show", "people.ledger").err
+    assert "this file is an older copy" in run("ledger", "show", "people.ledger").err
     run.succeeds("ledger", "spent", "people.ledger", "--release", "a")
     run.is_refused("already has the release", "ledger", "spent", "people.ledger", "--release", "a")
     run.succeeds("release", "people.toml", "--out", "b")

@@ -91,7 +91,7 @@ def test_covariances_that_need_a_solver_are_refused():
         check_options(plan, Options(covariances=["sex"]))
     with pytest.raises(
         InputError,
-        match="Covariances of sex and sex are not known, because the estimates",
+        match="The covariances of sex and sex are not computed, because the estimates",
     ):
         build_release(observed(plan)).covariance("sex")
 

@@ -36,19 +36,19 @@ def plan_after(folder: Path) -> ln.Plan:
 def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:
     folder, ledger = first
     other_ledger = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
-    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger of this release"):
         ln.release(plan_after(folder), folder / "people.csv", ledger=other_ledger)
-    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger of this release"):
         ln.release(plan_after(folder), PEOPLE, ledger=tmp_path / "new.ledger", dataset="fresh")
     entered = ln.Ledger.create(tmp_path / "entered.ledger", "people", ln.Privacy(ln.PureDP(9)))
     assert enter_release(entered, folder / "release-2025").kind == "spent"
-    with pytest.raises(ln.InputError, match="must have been paid from the ledger that pays"):
+    with pytest.raises(ln.InputError, match="must have been paid from the ledger of this release"):
         ln.release(plan_after(folder), PEOPLE, ledger=entered)
     assert entered.spent().epsilon == 1
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     seeded = ln.release(plan, PEOPLE, seed=1)
     seeded_plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[seeded])
-    with pytest.raises(ln.InputError, match="its noise came from a seed"):
+    with pytest.raises(ln.InputError, match="Its noise came from a seed"):
         ln.release(seeded_plan, folder / "people.csv", ledger=ledger)
     assert other_ledger.spent().epsilon == 0
     assert not ln.release(plan_after(folder), PEOPLE, seed=1).private

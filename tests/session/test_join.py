@@ -115,7 +115,8 @@ def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Join
         ln.release(PLAN, files, ledger=ledger, out=tmp_path / "out")
     assert "can be finished" in str(error.value)
     with pytest.raises(
-        ln.InputError, match="the same second table, joined on the same columns, and public or not"
+        ln.InputError,
+        match="the same second table, joined on the same columns, with the same `public` setting",
     ):
         ln.resume(ledger, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
     with pytest.raises(ln.InputError, match="the same second table"):

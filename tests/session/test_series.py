@@ -1223,7 +1223,7 @@ def test_bounds_found_before_a_series_share_its_ledger(tmp_path) -> None:
     places = {"out": tmp_path / "out", "ledger": ledger}
 
     spec.write_text(CLIPPED_SPEC.format(rho="1/2", clip="{ low = 0, most = 1000 }"))
-    with pytest.raises(ln.InputError, match="Find them before it with the same ledger"):
+    with pytest.raises(ln.InputError, match="Find them before the series with the same ledger"):
         read_spec(spec)
 
     search = ln.plan_bounds("paid", ln.ZCDP("1/40"), 1000, low=0, unit=1)

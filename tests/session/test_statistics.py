@@ -234,11 +234,11 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ),
         (
             'means = { of = "pay" }\nsize = 10\nrelative = 0.1',
-            "got 'relative'. Other targets, and targets of sums, belong to tables",
+            "got 'relative'. Set other targets, and targets of sums, for queries",
         ),
         (
             'cdf = { of = "age" }\nsize = 10\nmargin = 5',
-            "must be one of cdf, weight, size, weighted_by; got 'margin'. Other targets",
+            "must be one of cdf, weight, size, weighted_by; got 'margin'. Set other targets",
         ),
         ('means = { of = "pay" }\nsize = 0', "size must be"),
         (

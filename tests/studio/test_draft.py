@@ -271,7 +271,7 @@ def test_statistic_rows_are_left_out_and_weighted(statistics_draft):
     ("row", "message"),
     [
         (2, "the margin of a mean must be given with a size"),
-        (5, "Other targets, and targets of sums, belong to tables"),
+        (5, "Set other targets, and targets of sums, for queries"),
     ],
 )
 def test_invalid_statistic_target_is_refused(statistics_draft, row, message):

@@ -68,7 +68,7 @@ _UNPROVED = (
     default="0..",
     show_default=True,
     metavar="LOW..HIGH",
-    help="The counts that may be suppressed, such as 1..4.",
+    help="The range of counts that may be suppressed, such as 1..4.",
 )
 @click.option(
     "--values",
@@ -96,11 +96,11 @@ def coarsen(
 ) -> None:
     """Find hidden cells that readers can compute from rounded tables.
 
-    TABLE is a CSV file of counts that you plan to publish: a column for each attribute, and the
-    column "count", empty where a cell is suppressed. For each rounded or suppressed cell, the
-    command computes the counts that agree with all the tables. It reads no rows and costs nothing.
-    The exit code is 5 if a cell has fewer possible counts than --values, or if the solver cannot
-    tell in time.
+    TABLE is a CSV file of counts that you plan to publish. It has a column for each attribute and
+    the column "count", which is empty where a cell is suppressed. For each rounded or suppressed
+    cell, the command computes the counts that agree with all the tables. It reads no rows and costs
+    nothing. The exit code is 5 in two cases: a cell has fewer possible counts than --values, or the
+    solver cannot decide this in time.
     """
     if least_possible_counts < 2:
         raise refuse("--values", least_possible_counts, "a whole number of at least 2")
@@ -173,8 +173,8 @@ def _expected_margins(
 ) -> dict[str, float | None]:
     """Return the margin that a spec's plan expects, by name of the table.
 
-    The margin is the typical half-width of an interval, in rows. It is None if the plan has no
-    counts by the same attributes, or if its errors depend on the data.
+    The margin is the typical half-width of an interval, in rows. It is None in two cases: the plan
+    has no counts by the same attributes, or its errors depend on the data.
     """
     spec = read_spec(spec_path)
     plan, _ = plan_with_progress(spec)
@@ -209,7 +209,7 @@ class _TableSummary:
         cells: the number of its cells.
         hidden: the number of cells that are not published exactly.
         determined: the number of hidden cells that have exactly one possible count.
-        disclosed: the number of hidden cells that have fewer possible counts than ``--values``.
+        disclosed: the number of hidden cells with fewer possible counts than ``--values``.
         fewest_values: the smallest number of possible counts of a hidden cell; None if no cell has
             an upper limit.
     """

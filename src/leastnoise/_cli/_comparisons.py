@@ -39,7 +39,7 @@ from leastnoise._workload import QuerySet
 
 _SELECT = "Select all groups along one attribute, such as year=2025 year=2024."
 _UNBOUNDED = (
-    "A ratio without an upper end: the interval of the number by which it divides holds 0, so "
+    "A ratio has no upper end if 0 lies in the interval of the number by which it divides: then "
     "every ratio is possible."
 )
 _OF_SAMPLES = (
@@ -97,7 +97,7 @@ def difference(
     """Compare two groups, periods or releases: difference, ratio and lift.
 
     RELEASE is the directory that `leastnoise release` wrote. The command compares counts of rows,
-    unless an option selects other numbers. Groups are values of one attribute, or groups of a
+    unless an option selects another number. Groups are values of one attribute, or groups of a
     level: year=2025 year=2024, or store:region=north store:region=south. Each of several groups is
     compared with the last one, with intervals that hold together.
     """
@@ -163,8 +163,8 @@ def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where
         )
     if other is None and where:
         raise InputError(
-            "--where is for two releases, with --other. Within one release compare groups along "
-            "several attributes with --cells."
+            "--where works only for two releases, with --other. Within one release compare groups "
+            "along several attributes with --cells."
         )
 
 
@@ -199,7 +199,7 @@ def _read_groups(release: Release, group_texts: Sequence[str]) -> _ComparedGroup
     """Parse the groups that a command compares with the last of them."""
     if len(group_texts) < 2:
         raise InputError(
-            f"Name at least two groups, or --other for `difference`; got {len(group_texts)}. "
+            f"Name at least two groups, or give --other for `difference`; got {len(group_texts)}. "
             f"{_SELECT}"
         )
     groups = [read_group(release.plan.domain, text) for text in group_texts]
@@ -295,7 +295,7 @@ def _print_named_comparison(
 ) -> None:
     """Print a comparison of two releases with the names of the first release.
 
-    Each group has a line: both numbers, and the difference with its interval.
+    Each group has one line, with both numbers and the difference with its interval.
     """
     catalogue = release.options.terminal_catalogue
     if isinstance(published, Table):

@@ -156,8 +156,8 @@ def _print_errors(rows: list[list[str]], level: float) -> None:
         rows,
     )
     click.echo(
-        "The true answers were computed only for this comparison, because the survey is generated; "
-        "a release never computes them."
+        "The true answers were computed only for this comparison. This is possible because the "
+        "survey is generated; a release never computes true answers."
     )
     click.echo(
         "A table of few queries is a small sample of noise: its realised error scatters around "
@@ -262,7 +262,7 @@ def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
 def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
     """Return the exact answers to a table of the workload.
 
-    Only the demo may do this, because its people are generated.
+    Only the demo may draw this noise, because its people are generated.
     """
     import numpy as np
 

@@ -285,8 +285,8 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--ranges",
     multiple=True,
     metavar="NAME=LOW..HIGH",
-    help="Select a range of numbers or dates, including both ends, such as age=20..39 or "
-    "month=2024-01..2024-03.",
+    help="Select a range of numbers or dates, such as age=20..39 or month=2024-01..2024-03; both "
+    "ends are included.",
 )
 @click.option(
     "--cells",
@@ -340,8 +340,8 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
 @click.option(
     "--shares",
     metavar="NAME,...",
-    help="The share of every value in the total, or of every group of a level, for each of the "
-    "--cells; of the rows, or with --sum of a measure.",
+    help="The share of each value in the total (or of each group of a level), for each of the "
+    "--cells: shares of rows, or of a measure with --sum.",
 )
 @click.option(
     "--covariances",
@@ -421,7 +421,9 @@ def _format_column(values: Sequence[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """The options of ``leastnoise answer`` as typed; empty if not stated.
+    """The options of ``leastnoise answer`` as the user typed them.
+
+    An option that was not typed is empty.
 
     Attributes:
         ranges: selected ranges of numbers or dates, such as ``age=20..39``.
@@ -492,7 +494,10 @@ def read_groups(domain: Domain, group_texts: Sequence[str]) -> dict[str, QuerySe
 
 
 def _requested_kind(options: AnswerOptions) -> str:
-    """Return the kind of answers that the options request, a key of ``_ANSWERS``."""
+    """Return the kind of answers that the options request.
+
+    The kind is a key of ``_ANSWERS``.
+    """
     kinds = [name for name in _ANSWERS if getattr(options, name, None)]
     # --ranges and --sum always request counts or sums. --cells and --where also do so, unless they
     # restrict shares, quantiles or means.
@@ -509,7 +514,7 @@ def _requested_kind(options: AnswerOptions) -> str:
 
 
 def read_conditions(domain: Domain, condition_texts: Sequence[str]) -> dict[str, list[str]]:
-    """Parse --where; return the selected values of each attribute."""
+    """Parse --where, and return the selected values of each attribute."""
     where: dict[str, list[str]] = {}
     for text in condition_texts:
         condition, _, label = text.partition("=")
@@ -539,7 +544,7 @@ def read_group(domain: Domain, text: str) -> tuple[str, str | dict[str, str]]:
 def _read_ranges(
     domain: Domain, range_texts: Sequence[str]
 ) -> dict[str, list[tuple[_RangeLimit, _RangeLimit]]]:
-    """Parse --ranges; return the (low, high) pairs of each attribute."""
+    """Parse --ranges, and return the (low, high) pairs of each attribute."""
     pairs: dict[str, list[tuple[_RangeLimit, _RangeLimit]]] = {}
     for text in range_texts:
         name, ends = _split_attribute(domain, "--ranges", text, "NAME=LOW..HIGH")
@@ -664,7 +669,7 @@ def _checked_measure(option: str, measure_text: str, request: AnswerRequest) -> 
         request: the release and the other options.
 
     Raises:
-        InputError: the options contain --where, or the release sums no measure.
+        InputError: the options contain --where, or the release has no sums of a measure.
     """
     if request.where:
         raise InputError(
@@ -871,7 +876,7 @@ def export(directory: Path, form: str, out: Path) -> None:
     "step",
     required=True,
     metavar="STEP",
-    help="Round answers to multiples of this, such as 5; sums in their own unit.",
+    help="Round answers to multiples of this number, such as 5; sums are rounded in their unit.",
 )
 @click.option(
     "--below", metavar="LEAST", help="Leave out answers below this number.  [default: none]"
@@ -929,12 +934,12 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
 @click.option(
     "--size",
     metavar="NAME",
-    help="With it, the unit of a row has as many rows as this attribute says.",
+    help="Give the unit of each row as many rows as this attribute says.",
 )
 @click.option(
     "--weight",
     metavar="NAME",
-    help="A measure; the records get weights that add up to its released sums.",
+    help="A measure; each record gets a weight, and the weights add up to the measure's sums.",
 )
 @click.option(
     "--whole",
@@ -1007,7 +1012,10 @@ def synthesize(
 
 
 def _write_utility_pages(records: Records, release: Release, page: Path) -> None:
-    """Write the page that compares records with a release, in all its languages."""
+    """Write the page that compares records with a release.
+
+    The page is written in all languages of the release.
+    """
     for language in release.options.languages:
         path = utility_file(page, language, release.options.languages[0])
         text = render_utility_page(records, release, page, language)

@@ -120,8 +120,8 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     """Raise or lower the budget, never below the amount spent.
 
     The ledger records the change. With --per, the budget holds for each such period of payment
-    (UTC). Use it for data with other people in each period: for a person in several periods, the
-    losses of these periods add up.
+    (UTC). Use it for data with other people in each period. If a person is in several periods, the
+    person's losses in these periods add up.
     """
     if per is None:
         period = None
@@ -169,7 +169,7 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
     "--release",
     "directory",
     type=FILE,
-    help="The release that was paid elsewhere; it records the amount and the day.",
+    help="The folder of the release that was paid for elsewhere; its amount and day are recorded.",
 )
 @click.option(
     "--on",
@@ -183,7 +183,7 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
 def spent(
     path: Path, directory: Path | None, day: Any, share: str, note: str, **amount: str | None
 ) -> None:
-    """Record an amount that was spent on the same people elsewhere, or earlier.
+    """Record an amount that was spent on the same people outside this ledger.
 
     The ledger counts the amount like a release, even if it exceeds the budget.
     """
@@ -243,8 +243,8 @@ def _check_privacy_definition(ledger: Ledger, option_names: list[str]) -> None:
         missing = [name for name in options_needed if name not in option_names]
         advice = f"Add {missing[0]}"
     raise InputError(
-        f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are "
-        f"added up in this definition; got {' and '.join(option_names) or 'none of them'}. "
+        f"A budget of {display_path(ledger.path)} must have {needed}, because the ledger adds up "
+        f"its entries in this definition; got {' and '.join(option_names) or 'none of them'}. "
         f"{advice}. Nothing was changed."
     )
 
@@ -278,8 +278,9 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001
     remove_drafts_of_dead_processes(ledger)
     entries = ledger.entries()
     print_warnings(
-        f"the release in {display_path(directory)} was paid from this ledger, which lacks its "
-        "entry or some of its steps: this is an older copy of the ledger. Restore the newest copy."
+        f"the release in {display_path(directory)} was paid for from this ledger, but the ledger "
+        "lacks its entry or some of its steps. So this file is an older copy of the ledger. "
+        "Restore the newest copy."
         for directory in find_unrecorded_releases(path, ledger)
     )
     implied_epsilons = _implied_epsilons(ledger, delta)
@@ -361,7 +362,7 @@ def _entry_target(entry: Entry) -> str:
 def _entry_state(ledger: Ledger, entry: Entry) -> str:
     """Return the state of an entry as one word.
 
-    For a release that is paid and not finished, the word says whether it is running or can be
+    For a release that is paid for and not finished, the text states whether it is running or can be
     resumed.
     """
     if entry.kind != "release":
@@ -378,8 +379,8 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
     """Return the epsilons of the budget and of the spending at a delta, as texts.
 
-    For a budget of rho, the delta is ``delta``; for (epsilon, delta), it is the delta of the
-    budget. Epsilons are rounded up to four decimals. Return None for other budgets.
+    For a budget of rho, the delta is ``delta``. For a budget of (epsilon, delta), the delta of the
+    budget is used. Epsilons are rounded up to four decimals. Return None for other budgets.
     """
     if isinstance(ledger.privacy.budget, ApproxDP):
         return _approx_dp_epsilons(ledger)

@@ -60,7 +60,7 @@ def describe_payments(first_payment: int) -> tuple[str, str]:
     """Return the worst state of this run's payments, and a sentence about it.
 
     Args:
-        first_payment: the number of payments that were noted before this run.
+        first_payment: the number of payments in the log before this run.
 
     Returns:
         The worst state of any payment, and a sentence about all payments.
@@ -186,7 +186,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the used command; return its name, the command and its arguments."""
+        """Import the requested command; return its name, the command and its arguments."""
         name, command, arguments = super().resolve_command(ctx, args)
         return name, command and load_command(str(command.name)), arguments
 
@@ -215,7 +215,7 @@ def program() -> None:
     """Publish tables from private data with the least noise.
 
     Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under
-    differential privacy, and shows the expected error before any budget is spent.
+    differential privacy. It shows the expected error before any budget is spent.
     """
 
 
@@ -252,7 +252,7 @@ def main() -> None:
 def _open_streams() -> None:
     """Replace closed standard streams by the null device.
 
-    Otherwise the next file that is opened, such as the ledger, would get their file descriptor.
+    Without this, the next file that is opened, such as the ledger, would get their file descriptor.
     """
     for number in (0, 1, 2):
         try:
@@ -273,10 +273,10 @@ def _report_error(error: BaseException, first_payment: int) -> int:
 
     Args:
         error: the error.
-        first_payment: the number of payments that were noted before this run.
+        first_payment: the number of payments in the log before this run.
     """
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
-        return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
+        return BROKEN_PIPE  # stdout was closed; click turns only this error into SystemExit
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     state, payment_sentence = describe_payments(first_payment)
@@ -305,7 +305,7 @@ def _report_error(error: BaseException, first_payment: int) -> int:
 def _report_usage_error(error: click.ClickException) -> int:
     """Print an error in the arguments; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        # `leastnoise` lists its commands; a command without its arguments is a mistake.
+        # `leastnoise` lists its commands. A command without its required arguments is an error.
         is_program = error.ctx.parent is None
         click.echo(error.ctx.get_help(), err=not is_program)
         if is_program:

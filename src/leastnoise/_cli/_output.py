@@ -34,8 +34,8 @@ def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
     """Return a decorator that adds options to a command.
 
     Args:
-        options: for each option its name (and its parameter, if it differs), its type and its help
-            text.
+        options: for each option its name, its type and its help text; the name of its parameter, if
+            it differs.
     """
 
     def decorate(command: Any) -> Any:
@@ -46,7 +46,8 @@ def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
     return decorate
 
 
-# For commands that plan; the same as LEASTNOISE_CACHE=off in the environment.
+# For the commands that plan. The option has the same effect as LEASTNOISE_CACHE=off in the
+# environment.
 cache_option = click.option(
     "--no-cache",
     is_flag=True,
@@ -126,7 +127,7 @@ def print_table(
     """Print a table, followed by an empty line.
 
     Args:
-        title: a line above the table; empty for no line.
+        title: a line above the table, or an empty text for no line.
         columns: the heading of each column and its alignment: "left", "right" or "fold" (left, and
             wrapped on a narrow screen).
         rows: the cells of each row; a cell with several lines is a tuple.

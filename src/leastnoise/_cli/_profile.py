@@ -261,7 +261,7 @@ def _print_profile(finished_profile: Profile) -> None:
         ("draft", display_path(finished_profile.draft)),
     ]
     if finished_profile.run.ledger is None:
-        facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
+        facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing from it"))
     else:
         facts.append(("ledger", display_path(finished_profile.run.ledger.path)))
     if not finished_profile.findings.has_rows:
@@ -288,7 +288,7 @@ def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]
 
 
 def _column_row(column: ColumnFindings) -> list[str]:
-    """Return texts on a column: name, values, shares missing and without a cell."""
+    """Return facts on a column: name, values, shares missing and without a cell."""
     return [
         column.measured.column.name,
         summarize_column(column, load_catalogue()),

@@ -86,7 +86,8 @@ class CommandObserver(RunObserver):
     """Print the events of a run, with progress lines.
 
     Args:
-        is_quiet: if True, print nothing on the standard output, which is for one JSON object.
+        is_quiet: if True, print nothing on the standard output, which then has only one JSON
+            object.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:
@@ -152,7 +153,10 @@ class CommandObserver(RunObserver):
 
 
 def _search_cost_text(receipt: ReceiptFacts) -> str:
-    """Return the text of a search's charge; of a seeded search, that it is free."""
+    """Return the text of a search's charge.
+
+    The text says that a seeded search is free.
+    """
     if receipt.payment is None:
         return "nothing, because this is NOT PRIVATE"
     return receipt.payment.charge
@@ -164,9 +168,9 @@ def _search_cost_text(receipt: ReceiptFacts) -> str:
 def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     """Find unknown categories and bounds privately, for a share of the budget.
 
-    For each [domain.NAME] with unknown = { most = ... }, and for each bound with the key most, this
-    spends a share of the budget. It writes the result next to the spec, where `plan`, `check` and
-    `release` read it. `release` does the same if it was not done before.
+    Each [domain.NAME] with unknown = { most = ... }, and each bound with the key most, spends a
+    share of the budget. The result is written next to the spec, where `plan`, `check` and `release`
+    read it. `release` does the same if it was not done before.
     """
     spec = read_command_spec(path)
     if not spec.all_searches:
@@ -316,7 +320,7 @@ def print_run(run: SpecRun, out: Path) -> None:
 
 
 def _print_already_released(run: SpecRun, out: Path) -> None:
-    """Print that a directory already has this release, and when it was paid."""
+    """Print that a directory already has this release, and when it was paid for."""
     click.echo(f"Already released: {display_path(out)} has this release. Nothing was done.")
     if run.ledger is not None and run.entry is not None:
         facts = [("paid", f"{run.entry.reserved_on} ({run.entry.charge})")]
@@ -360,7 +364,7 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
     ledger = run.ledger
     entry = run.entry
     if ledger is None or entry is None:
-        facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
+        facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing from it"))
         print_facts(facts)
         return
     spent = spent_text(ledger.privacy.budget, entry.charge)
@@ -512,7 +516,7 @@ def resume(
 def _find_only_ledger() -> Path:
     """Return the path of the only ledger in the current directory.
 
-    Raise InputError if there is none, or more than one.
+    Raises InputError if there is no unfinished release, or more than one.
     """
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:
@@ -582,7 +586,7 @@ def _finish_release(
         if isinstance(error, InternalError):
             return FAULT
         return BAD_INPUT
-    where = "in no directory, because it was requested without one"
+    where = "in no directory, because it was requested without a directory"
     if finished_release.out is not None:
         where = f"in {display_path(finished_release.out)}"
     click.echo(

@@ -6,11 +6,11 @@ Let X be the Gram matrix of a strategy A, and M the Gram matrix of a workload W.
 noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity
 (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions here return it
 divided by sqrt(n), which is finite for domains of any size. A union is split by orthogonal
-projectors on the left (its products) and on the right (the residual subspaces tau), and every tau
-is assigned to one part. The joint Gram matrix of all marginals is a multiple of the identity on
-every tau. Every other product is assigned the tau of all its attributes. One product can be
-assigned all tau within its attributes instead. For a unit of several rows, each part is multiplied
-by k or kappa.
+projectors. On the left, they select its products; on the right, they select the residual subspaces
+tau. Every tau is assigned to one part. The joint Gram matrix of all marginals is a multiple of the
+identity on every tau. Every other product is assigned the tau of all its attributes. One product
+can be assigned all tau within its attributes instead. For a unit of several rows, each part is
+multiplied by k or kappa.
 """
 
 import itertools
@@ -63,8 +63,10 @@ _MEASURE_SWEEPS = 2  # sweeps over the measures when their shares are chosen
 _CANDIDATE_SHARES = [share / 50 for share in range(25, 51)]
 _MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
-"""The largest change of the residual space of some attributes by the rows of a unit, divided by the
-largest number of rows of a unit in one cell."""
+"""The largest change that the rows of a unit cause in a residual space.
+
+It is divided by the largest number of rows of a unit in one cell.
+"""
 
 
 @lru_cache(maxsize=256)
@@ -156,10 +158,11 @@ def nuclear_norm(
 
     All products are queries on the same data vector. The norm is divided by sqrt(cells).
 
-    The bound equals the nuclear norm for marginals, for nested levels (unless the levels of several
-    attributes are very large), and for single products. Sums are in units of the largest value that
-    one row can add, so that a row changes sums and counts by at most 1. If ``with_cell_weights``,
-    cells in unequal groups are multiplied by the roots of weights of mean 1.
+    The bound equals the nuclear norm for marginals and for single products. It also equals the
+    nuclear norm for nested levels, unless the levels of several attributes are very large. Sums are
+    in units of the largest value that one row can add, so that a row changes sums and counts by at
+    most 1. If ``with_cell_weights``, cells in unequal groups are multiplied by the roots of weights
+    of mean 1.
 
     Args:
         products: the tables of one quantity.
@@ -258,7 +261,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
-    """Return the nuclear norms of a table: without total, complete, of the total."""
+    """Return three nuclear norms of a table: without total, whole, total only."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, norm_factor, centred_nuclear_norm),
@@ -438,14 +441,16 @@ def _sum_of_roots(
 def _directions_along(
     parts: Sequence[InvariantSubspace], levels: tuple[int, ...]
 ) -> list[IntArray]:
-    """Return, for each attribute, the directions that a level table measures."""
+    """Return, for each attribute, the directions that a table of levels measures."""
     return [part.directions_of_level(level) for part, level in zip(parts, levels, strict=True)]
 
 
 def _measured_directions(
     parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
 ) -> list[IntArray] | None:
-    """Return, for each level table, the directions it measures in a subspace.
+    """Return, for each table of levels, the directions that it measures.
+
+    The directions belong to a subspace.
 
     The subspace is a product of subspaces. The result is None if there are too many directions.
     """
@@ -646,8 +651,8 @@ def _bound_of_quantity(
     """Return a lower bound on the error of the queries on one quantity."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _joint_measures_norm(workload, privacy, in_different_cells=rows_apart)
-    # For ``replace``, the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has
-    # a factor 2 and the total costs nothing.
+    # For ``replace``, the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1). So the bound has
+    # a factor 2, and the total costs nothing.
     if privacy.neighbours == "replace":
         times = 2
     else:
@@ -662,8 +667,8 @@ def _bound_of_quantity(
     else:
         rows = privacy.max_per_cell.rows
     if noise is Noise.DISCRETE_LAPLACE:
-        # A query with entries of at least 1 has a scale of at least rows / epsilon, and the
-        # discrete variance over 2 b^2 grows with b.
+        # A query with entries of at least 1 has a scale of at least rows / epsilon. The ratio of
+        # the discrete variance to 2 b^2 grows with b.
         cells = times * norm**2 * _several_cells_factor(workload, privacy)
         return max(unit, cells) * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
@@ -755,7 +760,7 @@ def _norm_along(
         products: the tables.
         attribute: the attribute along which the rows of a unit are in different cells.
         total_factor: the root of the effect of a unit's rows on the total of the cells.
-        contrast_factor: the root of the effect of these rows on all other directions.
+        contrast_factor: the square root of the effect of these rows on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
     for product in products:
@@ -853,9 +858,9 @@ def _norm_at_corners(
 ) -> float:
     """Return the bound of `_joint_norm` with products of values at their bounds.
 
-    Every value is at each of its bounds with probability 1/2, so that products of different values
-    that are symmetric around their centres are uncorrelated. The bound is 0 if there are no
-    products of deviations, or too many values.
+    Every value is at each of its bounds with probability 1/2. So products of different values are
+    uncorrelated if they are symmetric around their centres. The bound is 0 if there are no products
+    of deviations, or too many values.
     """
     products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
     bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]
@@ -888,7 +893,7 @@ def _norm_at_corners(
 class AttributeSetTerms(NamedTuple):
     """Attribute sets of one size, with factors that give values to subsets.
 
-    The value of a subset is the weight, times ``member_factors`` of its members, times
+    The value of a subset is a product: the weight, times ``member_factors`` of its members, times
     ``other_factors`` of the remaining members of the set.
     """
 

@@ -10,8 +10,8 @@ their correlation (the method of variance estimates recovery). For counts, it is
 of the difference and Fieller's interval of the ratio. This method is also valid if a quotient has
 an asymmetric interval due to a small divisor.
 
-Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
-    Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
+Source: for differences, Zou and Donner, Statistics in Medicine 27 (2008). For ratios, Donner and
+    Zou, Statistical Methods in Medical Research 21 (2012); Fieller, J. R. Stat. Soc. B 16 (1954).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +50,9 @@ class PairCovariances:
     def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
         """Return covariances of the answers of two products, by group.
 
-        If a product has no query or a single query along an attribute, its answer is paired with
-        every answer of the other product along this attribute. The errors of sums of a measure
-        include the errors of its counts. Errors of different measures are uncorrelated.
+        Suppose that a product has no query or a single query along an attribute. Then its answer is
+        paired with every answer of the other product along this attribute. The errors of sums of a
+        measure include the errors of its counts. Errors of different measures are uncorrelated.
 
         Args:
             first: a product on some of ``names``.
@@ -372,13 +372,13 @@ def sum_interval(
     """Return a linear combination of quantities by group, with its interval.
 
     The distance from the value to an end is the root of a quadratic form in the distances of the
-    parts, as for a difference of two.
+    parts. The difference of two quantities has the same form.
 
     Args:
         parts: the quantities.
         factors: the factor of each quantity.
-        correlations: the correlations of the errors of each two quantities, by their positions, the
-            larger one first.
+        correlations: the correlations of the errors of each pair of quantities, by their positions;
+            the larger position comes first.
         shift: the number that is added.
 
     Source: Zou and Donner 2008, equation 5, for any number of parameters and correlated estimates.
@@ -494,7 +494,7 @@ def _lower_ratio(
     Args:
         dividend: the value of the dividend.
         distance_below: the distance from the value to the lower end of the dividend's interval.
-        divisor: the value of the divisor, whose whole interval is above 0.
+        divisor: the value of the divisor; its interval must be wholly above 0.
         divisor_distances: the distances from the divisor to the lower and the upper end of its
             interval.
         correlation: the correlation of the errors.

@@ -1,15 +1,17 @@
 """Noise of the coefficient of determination R^2, from the errors of sums.
 
-R^2 is |v|^2, where v = L^-1 c / sqrt(s): c has the covariances of the predictors with the response,
-s is the variance of the response, and L L^T is the matrix of the covariances of the predictors. A
-small error e of v has a part along v and a part orthogonal to v. The part along v is the error of R
-to first order. At R = 0 the orthogonal part decides the error of R^2, to second order:
+R^2 is |v|^2, where v = L^-1 c / sqrt(s). Here c has the covariances of the predictors with the
+response, and s is the variance of the response. L L^T is the matrix of the covariances of the
+predictors. A small error e of v has a part along v and a part orthogonal to v. The part along v is
+the error of R to first order. At R = 0 the orthogonal part decides the error of R^2, to second
+order:
 
     |v + e|^2 - |v|^2 = 2 v e + |e|^2,    e = w + u (R / 2) (q / f - d / s).
 
-Here u = v / R, w = L^-1 (dc - dS b) / sqrt(s) for the errors dc and dS of the covariances and the
-coefficients b, f is the variance of the fitted values, and q and d are the errors of f (for fixed
-coefficients) and s. This follows from the expansion of c S^-1 c / s to second order in dc and dS.
+Here u = v / R, and w = L^-1 (dc - dS b) / sqrt(s), where dc and dS are the errors of the
+covariances and b are the coefficients. f is the variance of the fitted values. q is the error of f
+for fixed coefficients, and d is the error of s. This follows from the expansion of c S^-1 c / s to
+second order in dc and dS.
 """
 
 from typing import NamedTuple
@@ -39,7 +41,7 @@ class StandardisedEffects(NamedTuple):
         return np.asarray((self.values**2).sum(axis=-1))
 
     def direction(self) -> FloatArray:
-        """Return v / |v| of each group; 0 where v is 0."""
+        """Return v / |v| of each group, or 0 where v is 0."""
         return _unit_vectors(self.values)
 
 
@@ -47,8 +49,8 @@ def standardised_effects(moments: FloatArray) -> StandardisedEffects:
     """Return the standardised effects of the predictors, with derivatives.
 
     Args:
-        moments: matrices of shape (groups, rows, rows), both triangles, with normal equations whose
-            eigenvalues are above 0, and a variance of the response above 0.
+        moments: matrices of shape (groups, rows, rows) with both triangles. The eigenvalues of the
+            normal equations and the variance of the response must be above 0.
 
     Returns:
         The effects of the first variable on the others.
@@ -107,7 +109,7 @@ def _covariance_slopes(
 
     Args:
         first: the coefficients of a combination of the variables in each group.
-        second: the coefficients of another combination, or of the same.
+        second: the coefficients of another combination, or of the same combination.
         moments: the moments of each group.
         means: the mean of each variable in each group.
         covariance: the covariance of the combinations.

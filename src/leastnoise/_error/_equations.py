@@ -2,15 +2,15 @@
 
 Each equation is on the counts, or on the sums of a measure.
 
-A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
+Some blocks measure both ends of a measure's values: a = sum of (v - low) + x and b = sum of (high -
 v) + y with noise x and y. These measurements are split into counts, (a + b) / (high - low), and
-*centred sums* of v minus the middle, (a - b) / 2. The noise of counts and centred sums is
-uncorrelated, so each is estimated as if it had been measured separately (docs/mathematics.md,
-section 8). The counts are counts of values if the domain has them (`Domain.count_of`), otherwise
-counts of rows.
+*centred sums* of v minus the middle, (a - b) / 2. The noise of counts is uncorrelated with the
+noise of centred sums. So each is estimated as if it had been measured separately
+(docs/mathematics.md, section 8). The counts are counts of values if the domain has them
+(`Domain.count_of`), otherwise counts of rows.
 
-A group of blocks with K-norm noise is split into its total and contrasts of every block, whose
-noise is uncorrelated (``_k_norm``).
+A group of blocks with K-norm noise is split into its total and the contrasts of every block. The
+noise of these parts is uncorrelated (``_k_norm``).
 
 `Covariance` is the interface of every form of the covariance of least squares. A `Structure` also
 computes the estimate.
@@ -50,7 +50,7 @@ ends are measured."""
 MOST_COVARIANCES = 2**24  # largest number of entries of a covariance matrix; 128 MiB of floats
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # smaller variances of noise are refused, because they protect nobody
-# Integer noise of a smaller variance is 0 in practice. With weights that differ by more digits than
+# Integer noise of a smaller variance is 0 in practice. If weights differ by more digits than
 # doubles have, least squares would lose the answers of the other tables.
 _LEAST_WEIGHED = 1e-9
 
@@ -67,7 +67,7 @@ def is_nontrivial(factor: Factor) -> bool:
 
 
 def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, Names]:
-    """Return a block's attributes, and those along which it excludes the total.
+    """Return a block's attributes, and those along which it omits the total.
 
     An attribute with levels is in both results, because it is in every tau.
     """
@@ -106,7 +106,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
     variance if the noise is almost always 0.
     """
     # The variance is exact if all rows have the same weight. Otherwise, for Laplace noise it is 2
-    # b^2, which exceeds the exact variance by a relative amount below 1 / (12 b^2). Along contrasts
+    # b^2. This exceeds the exact variance by a relative amount below 1 / (12 b^2). Along contrasts
     # it is sigma^2, which the variance of the discrete Gaussian does not exceed.
     scale = float(block.scale)
     if block.k_norm_group is not None:

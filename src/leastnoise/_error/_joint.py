@@ -2,22 +2,23 @@
 
 The covariance is over the joint cells of the attributes that the blocks measure.
 
-With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
-z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that
-size, M is a sum of Kronecker products of Gram matrices, one for each block, and is not computed as
-a matrix. A product with M costs a few passes over the joint cells, and conjugate gradients solve
-for the estimate. The preconditioner transforms every short attribute to the eigenvectors of the
-partial trace of M along it, and divides by the diagonal of M in that basis. The preconditioner is
-exact if all blocks have common eigenvectors, as for marginals of cells.
+Let A be the measured queries and D the variances of their noise. Least squares solves M x = A^T
+D^-1 z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that
+size, M is not computed as a matrix. It is a sum of Kronecker products of Gram matrices, one for
+each block. A product with M costs a few passes over the joint cells, and conjugate gradients solve
+for the estimate. The preconditioner computes the partial trace of M along every short attribute and
+transforms the attribute to the eigenvectors of this trace. It then divides by the diagonal of M in
+this basis. The preconditioner is exact if all blocks have common eigenvectors, as for marginals of
+cells.
 
 Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
 query. For larger products they are simulated. R draws of Gaussian noise with the variances of the
-plan go through the same estimator. The estimator is linear, so the error of an answer in one draw
-is normal and has the true variance, for any noise of the plan. The mean of the squared errors over
-R draws is that variance times chi^2_R / R. The published variance is the mean divided by the 0.1%
-quantile of chi^2_R / R. For each answer, the stated variance is too small with a probability of 1
-in 1000. The draws come from a fixed public seed, so a release has the error bars that its plan
-stated.
+plan go through the same estimator. The estimator is linear. So the error of an answer in one draw
+of normal noise is normal and has the true variance, for any noise of the plan. The mean of the
+squared errors over R draws is that variance times chi^2_R / R. The published variance is the mean
+divided by the 0.1% quantile of chi^2_R / R. For each answer, the stated variance is too small with
+a probability of 1 in 1000. The draws come from a fixed public seed, so a release has the error bars
+that its plan stated.
 
 Source: conjugate gradients for many right-hand sides together, with separate step sizes; Hestenes
     and Stiefel 1952.
@@ -128,7 +129,10 @@ class JointBlocks:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
-        """Return the blocks over their joint cells; raise if these are too many."""
+        """Return the blocks over their joint cells.
+
+        Raises an error if these are too many.
+        """
         touched = {
             name
             for block, _ in blocks
@@ -162,7 +166,7 @@ class JointBlocks:
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
-        """For each block: its nontrivial factors, summed axes and variance."""
+        """The nontrivial factors, the summed axes and the variance of each block."""
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if is_nontrivial(factor)]
@@ -398,7 +402,7 @@ def conjugate_gradients(
 ) -> FloatArray:
     """Return the solution x of M x = right_side, by conjugate gradients.
 
-    Each column is iterated until its residual r has r^T P r of at most its tolerance, where P is an
+    Each column is iterated until its residual r satisfies r^T P r <= its tolerance, where P is an
     approximate inverse of M.
     """
     x = np.zeros_like(right_side)
@@ -701,7 +705,7 @@ class IterativeStructure(JointStructure):
             generator.standard_normal([operator.rows for operator in operators]),
             apply_transpose,
         )
-        # without a solution, the steps may grow without bound
+        # without a solution, the steps may grow without limit
         with np.errstate(over="ignore", invalid="ignore"):
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)
@@ -712,9 +716,8 @@ class IterativeStructure(JointStructure):
             if product.rows > _MOST_SIMULATED:
                 raise UnsupportedQuery(
                     f"The error bars of {product.name} would have to be simulated for each of its "
-                    f"{product.rows} answers; at most "
-                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer "
-                    "queries."
+                    f"{product.rows:,} answers; the program simulates at most {_MOST_SIMULATED:,}. "
+                    "Choose another strategy, or ask for fewer queries."
                 )
             needed = 64 * max(product.rows, self.joint.cells)
             require_memory(
@@ -761,7 +764,7 @@ class IterativeStructure(JointStructure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Raise UnsupportedQuery, because the solver computes no covariances."""
         raise UnsupportedQuery(
-            f"Covariances of {product.name} and {other.name} are not known, because the "
+            f"The covariances of {product.name} and {other.name} are not computed, because the "
             "estimates of this strategy need a linear solver. Choose another strategy, such as "
             "marginals."
         )

@@ -6,7 +6,7 @@ a cell.
 All tables of a group have the same noise t in their total. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and so are
 differences in different tables. The covariance of z is T / n^2 J + s (I - J / n), with T the
-variance of t. So a group is equivalent to separate measurements of the total, with the variance T,
+variance of t. So a group is equivalent to separate measurements: of the total, with the variance T,
 and of the contrasts of each table, with the variance s (docs/mathematics.md, section 10).
 
 Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
@@ -63,8 +63,9 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
     >>> k_norm_variances((2, 2), Fraction(1)).total < k_norm_variances((2, 2), Fraction(2)).total
     True
     """
-    # The sums over B_m of 1 and of z^2 have the generating functions h(x) / (1 - x)^(D + 1) and
-    # g(x) / (1 - x)^(D + 3) in m. So the variance is g(q) / (h(q) (1 - q)^2).
+    # Let B_m be the ball of norm m, D its dimension, and h and g polynomials. In m, the sums over
+    # B_m of 1 and of z^2 have the generating functions h(x) / (1 - x)^(D + 1) and
+    # g(x) / (1 - x)^(D + 3). So the variance is g(q) / (h(q) (1 - q)^2).
     ratio = -math.expm1(-1 / scale)
     weights = _log_polynomial(ball_count_numerators(sizes), scale)
     total, cells = _square_numerators(sizes)
@@ -160,8 +161,8 @@ def _log_grids(
 
     For each size, the second array is for tables with one cell fewer.
 
-    The numbers are floats, for all P and Q up to ``largest_sum``. There is one table without cells;
-    it has P = Q = 0.
+    The numbers are floats, for all P and Q up to ``largest_sum``. There is one table without cells,
+    and for this table P = Q = 0.
     """
     # Each further cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y), which adds
     # cumulative sums along both axes. Nothing is subtracted, so no digits are lost.
@@ -186,8 +187,8 @@ Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
 def _sum_probabilities(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
     """Return the joint distribution of the sums P and Q of the noise."""
-    # The ball has the norm P + Q with a probability in proportion to q^(P + Q) W(P, Q), because the
-    # points of norm m are the points with P + Q = m and m - 1.
+    # The points of norm m are the points with P + Q = m and m - 1. So the ball has the norm P + Q
+    # with a probability in proportion to q^(P + Q) W(P, Q).
     steps = np.arange(float(len(grids[sizes[0]][0])))
     logarithms = -np.add.outer(steps, steps) / scale
     for size, number in Counter(sizes).items():
@@ -210,8 +211,8 @@ _QUADRATURE_NODES = (
 class LargeScaleVariances:
     """Variances of K-norm noise in units of b^2, in the limit of large scales b.
 
-    With P = s (1 + r) / 2 and Q = s (1 - r) / 2, the number of tables of n cells tends to s^(n - 1)
-    v_n(r), by the leading terms of the power series of J2. So s has a gamma distribution, and r has
+    Let P = s (1 + r) / 2 and Q = s (1 - r) / 2. By the leading terms of the power series of J2, the
+    number of tables of n cells tends to s^(n - 1) v_n(r). So s has a gamma distribution, and r has
     a density in proportion to the product of the v_n(r).
 
     Args:
@@ -358,9 +359,9 @@ def _cell_quantile(
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
     """Return the half width of the intervals of products, in standard errors.
 
-    For cells of tables with K-norm noise, it is the larger of two quantiles: of the normal
-    distribution and of a cell. For all other answers, the quantile for independent noise is used.
-    For discrete noise of small scale, add half a step to the half width.
+    For cells of tables with K-norm noise, it is the larger of two quantiles: the quantile of the
+    normal distribution and the quantile of a cell. For all other answers, the quantile for
+    independent noise is used. For discrete noise of small scale, add half a step to the half width.
 
     Args:
         plan: the measured queries.

@@ -1,9 +1,9 @@
 """Errors of covariances and regressions, from the errors of their sums.
 
-A scaled value u is the value minus the middle of its bounds, divided by the largest distance of a
-value from the middle, so it is between -1 and 1. The sums of a group are a symmetric matrix of
-moments. Its first row has the number of rows and the sums of u; the other rows have the sums of
-products of two u. The variables are in the order of the statistic, so row 1 of a regression belongs
+A scaled value u is between -1 and 1. It is the value minus the middle of its bounds, divided by the
+largest distance of a value from the middle. The sums of a group are a symmetric matrix of moments.
+Its first row has the number of rows and the sums of u. The other rows have the sums of products of
+two scaled values. The variables are in the order of the statistic, so row 1 of a regression belongs
 to its response.
 """
 
@@ -32,8 +32,10 @@ from leastnoise._workload import (
 )
 
 _MEANS_TRIED = 33
-"""The number of means of each variable, including the bounds, over which the largest error of a
-covariance is searched."""
+"""The number of means of each variable at which a covariance's error is computed.
+
+Both bounds are included. The largest of these errors is used.
+"""
 PUBLIC_STD_RATIO = 0.25
 """The standard deviation for which a plan states the errors of coefficients, relative to the
 distance of the bounds. For uniformly distributed values this ratio is 0.29."""
@@ -43,11 +45,12 @@ Entry = tuple[int, int]
 
 
 class Gradient(NamedTuple):
-    """A function of the moments of each group: its value and derivatives.
+    """A function of the moments of each group, with its value and derivatives.
 
     Attributes:
         value: the number of each group.
-        derivatives: the derivatives by each entry of the upper triangle, shape (..., rows, rows).
+        derivatives: the derivatives with respect to each entry of the upper triangle, shape (...,
+            rows, rows).
     """
 
     value: FloatArray
@@ -60,13 +63,13 @@ class MomentScales:
 
     Attributes:
         variables: the measures, in the order of the statistic.
-        names: for each entry of the matrix, the measure of its sums.
+        names: for each entry of the matrix, the measure whose sums it contains.
         centres: the middle of the bounds of each variable, in units of the variable.
         reaches: the largest distance of a value of each variable from the middle, in its units.
         units: the amount of one unit of each variable.
         steps: the amount in the matrix of one unit of the sums of each entry.
-        offsets: for each entry, the amount to subtract from every product such that the noise of
-            the sum is uncorrelated with the noise of the number of rows.
+        offsets: for each entry, the amount to subtract from every product. With this amount, the
+            noise of the sum is uncorrelated with the noise of the number of rows.
         common: for each entry, the coefficient of the count's noise in the noise of the measured
             sum. It is not 0 if the summed values are not distances from the middle.
         lows: the lower bound of each u.
@@ -97,8 +100,8 @@ class MomentScales:
             extra_width: an amount that is added to each standard error, in the same units.
 
         Returns:
-            The standard error of each entry, shape (groups, rows, rows); 0 for entries without
-            sums.
+            The standard error of each entry, shape (groups, rows, rows); it is 0 for entries
+            without sums.
         """
         counts = np.asarray(stds[0, 0], dtype=np.float64)
         noise = np.zeros((*counts.shape, *self.steps.shape))
@@ -128,8 +131,8 @@ class MomentScales:
             noise: the standard errors of the moments, without the noise of the count.
 
         Returns:
-            The derivative times the standard error of each noise, shape (groups, rows, rows). The
-            entry of the count includes its part in the noise of all sums.
+            For each noise, the product of derivative and standard error, shape (groups, rows,
+            rows). The entry of the count includes its part in the noise of all sums.
         """
         parts = gradient.derivatives * noise
         count_slope = gradient.derivatives[..., 0, 0] + (gradient.derivatives * self.offsets).sum(
@@ -151,7 +154,7 @@ def moment_scales(
         domain: the domain.
         variables: the measures.
         factors: the factors of each needed sum.
-        measured: the measurements, which decide the offsets; without them, offsets are 0.
+        measured: the measurements, which decide the offsets; if it is None, the offsets are 0.
 
     Raises:
         InputError: the domain has no such sums.
@@ -207,7 +210,7 @@ def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradien
     The divisor is the number of rows.
 
     Args:
-        moments: matrices of shape (..., rows, rows), whose counts are above 0.
+        moments: matrices of shape (..., rows, rows); their counts must be above 0.
         first: the row of a variable.
         second: the row of another variable, or the same row for the variance.
     """
@@ -267,7 +270,7 @@ def coefficient_gradients(
     derivative of a combination w b is (G^-1 w) (dg - dG b).
 
     Args:
-        moments: matrices of shape (..., rows, rows), both triangles.
+        moments: matrices of shape (..., rows, rows) with both triangles.
         weight_rows: a row for each combination, a column for the intercept and each predictor.
         ridge: for each group, the amount that is added to the diagonal of G.
     """
@@ -295,12 +298,12 @@ def information_gradients(
 ) -> list[Gradient]:
     """Return the information on each coefficient combination, with derivatives.
 
-    The information on w b is d = 1 / (w G^-1 w): the part of a predictor's sum of squares that the
-    other columns do not explain, for a w with one entry 1. Its derivatives are d^2 (G^-1 w) dG
-    (G^-1 w).
+    The information on w b is d = 1 / (w G^-1 w). If w has one entry 1, this is the part of a
+    predictor's sum of squares that the other columns do not explain. Its derivatives are d^2 (G^-1
+    w) dG (G^-1 w).
 
     Args:
-        moments: matrices of shape (..., rows, rows), both triangles.
+        moments: matrices of shape (..., rows, rows) with both triangles.
         weight_rows: a row for each combination, a column for the intercept and each predictor.
         ridge: the amount added to the diagonal of G, for each group.
     """
@@ -338,8 +341,8 @@ def public_eigenvalue(scales: MomentScales) -> float:
 
     The normal equations are for one row.
 
-    Predictors are uncorrelated, with means in the middle of their bounds and standard deviations
-    of `PUBLIC_STD_RATIO` times the distance of the bounds.
+    Predictors are uncorrelated. Their means are in the middle of their bounds, and their standard
+    deviations are `PUBLIC_STD_RATIO` times the distance of the bounds.
     """
     deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
     return float(min(1.0, *deviations[1:] ** 2))
@@ -349,8 +352,8 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     """Return the linear map from coefficients of u to coefficients in amounts.
 
     Returns:
-        The linear combinations of the coefficients of u, with a row for the intercept and each
-        slope, and the constants that are added to these combinations.
+        Two parts: the linear combinations of the coefficients of u, with a row for the intercept
+        and each slope, and the constants that are added to these combinations.
     """
     widths = scales.widths
     middles = scales.centres * scales.units
@@ -368,9 +371,9 @@ def expected_statistic_errors(
     """Return (name, expected error) for each covariance or coefficient.
 
     The error of a covariance is the largest over all means and covariances that the bounds allow.
-    The error of a coefficient assumes measures with means in the middle of their bounds and
-    the statistic's standard deviations (`public_deviations`), uncorrelated predictors, and a
-    response that the predictors explain completely and in equal parts.
+    The error of a coefficient assumes three conditions. The measures have means in the middle of
+    their bounds and the statistic's standard deviations (`public_deviations`). The predictors are
+    uncorrelated. They explain the response completely and in equal parts.
 
     Args:
         measured: the measurements of a plan.
@@ -437,8 +440,8 @@ def _largest_covariance_error(
 ) -> float:
     """Return the largest error of a covariance, times the number of rows.
 
-    The error is convex in the covariance, so it is largest at an end of the range of covariances
-    that two means allow.
+    The error is convex in the covariance. So it is largest at one end of the range of covariances
+    that are possible for the two means.
     """
     axes = [np.linspace(scales.lows[at], scales.highs[at], _MEANS_TRIED) for at in (first, second)]
     means = np.meshgrid(*axes, indexing="ij")

@@ -116,8 +116,8 @@ class ProductCells(Cells):
             factor_kinds = [kind_of[id(factor)] for factor in table.block.factors]
             table_kind = (table.grid, table.variance, *factor_kinds)
             self._kinds.append(numbers.setdefault(table_kind, len(numbers)))
-        # The blocks whose subsets are not listed; and for every tau, the other blocks that contain
-        # it.
+        # First the blocks whose subsets are not listed. Then, for every tau, the other blocks that
+        # contain tau.
         self._wide = [
             at
             for at, (names, across) in enumerate(self._along)
@@ -393,7 +393,7 @@ class _QueryTerms:
 
     @cached_property
     def largest_rows(self) -> FloatArray:
-        """The pairs of values that no other pair exceeds in both, (rows, 2).
+        """The pairs of values that no other pair exceeds in both values, (rows, 2).
 
         One of these rows has the largest variance.
         """
@@ -440,8 +440,8 @@ class ProductStructure(Structure):
             self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
         ]
         for tau in subsets(names):
-            # Some query has a component in tau if, along every attribute, some row has a component
-            # in the part that belongs to tau.
+            # Some query has a component in tau if the following holds along every attribute: some
+            # row has a component in the part that belongs to tau.
             is_determined = all(
                 needs is None or needs[name in tau]
                 for name, needs in zip(names, needed, strict=True)
@@ -513,7 +513,7 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the level queries of a product, its other names, their queries.
+        """Return the level queries of a product, the other names, and the other queries.
 
         If no attribute has levels, the level queries are the total.
         """
@@ -574,8 +574,8 @@ class ProductStructure(Structure):
         Args:
             level_queries: the queries along the attribute with levels, or a total.
             names: the other attributes.
-            row_parts: for each of these attributes, (q mean)^2 and q R q of the rows q, shape
-                (rows, 2).
+            row_parts: for each of these attributes, two values of each row q: (q mean)^2 and q R q,
+                shape (rows, 2).
 
         Returns:
             Variances of shape (queries, rows of the first attribute, ...).
@@ -756,8 +756,8 @@ class ProductStructure(Structure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Return the covariance matrix between the answers of two products.
 
-        Source: docs/mathematics.md, (3): in q M^+ q'^T, an attribute of tau that only one of the
-            tables has contributes 1^T R = 0.
+        Source: docs/mathematics.md, (3). If an attribute of tau belongs to only one of the tables,
+            it contributes 1^T R = 0 to q M^+ q'^T.
         """
         self.require(product)
         self.require(other)

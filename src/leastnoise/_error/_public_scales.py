@@ -1,8 +1,8 @@
 """Errors of variances, correlations and regressions at public scales.
 
 The error of such a number depends on the data. With public scales, the error can be computed
-without the data: the number of rows of a group, the standard deviations of the measures and the
-range of their means are public numbers.
+without the data. The scales are public numbers: the number of rows of a group, the standard
+deviations of the measures, and the range of their means.
 
 The means are within half of their bounds, around the middle, and the error is the largest over
 these. The error of a correlation is the largest over all correlations. The scales of a regression
@@ -36,7 +36,10 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Statistic, pair_names, square_measure
 
 PUBLIC_MEAN_SHARE = 0.5
-"""The part of the bounds, around their middle, in which the means of public scales are."""
+"""The part of the bounds that contains the means of public scales.
+
+It lies around the middle of the bounds.
+"""
 _MEANS_TRIED = 9
 """Means of each variable over which the largest error is searched."""
 
@@ -47,8 +50,8 @@ class NumberAtScales:
 
     Attributes:
         name: the pair of measures, the predictor, or the column of a variance.
-        gradient: the number and its derivatives, for each mean that is considered.
-        public_scale: the public scale of the number; relative errors are relative to it.
+        gradient: the number and its derivatives, one set for each mean that is considered.
+        public_scale: the public scale of the number, which is the divisor in relative errors.
         must_be_positive: if one of these numbers is not significantly above 0, the interval
             contains all possible values.
         largest_half_width: half the width of that interval.
@@ -217,9 +220,9 @@ def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatA
     This is the largest derivative of the statistic's numbers by the sum, relative to the public
     scale of the number.
 
-    Sums are in their own units, for a group of one row. The result is in the order of the sums. A
-    regression depends on sums that have no part in its error while the means are in the middle; so
-    the derivatives are the largest over means in and around the middle.
+    Sums are in their own units, for a group of one row. The result is in the order of the sums.
+    Some sums do not affect the error of a regression if the means are in the middle of the bounds.
+    So the derivatives are the largest over means in and around the middle.
     """
     scales = statistic_scales(statistic, domain)
     relative: list[FloatArray] = []

@@ -2,8 +2,8 @@
 
 The covariance has product form if all blocks use one strategy along every attribute (``_product``).
 Otherwise, two tables on a joint domain of more than 512 and at most 2^24 cells are inverted in a
-common basis (``_pair``). Any other blocks are inverted over their joint cells (``_joint``): as one
-matrix on at most 4096 cells, and by conjugate gradients on at most 2^24 cells.
+common basis (``_pair``). Any other blocks are inverted over their joint cells (``_joint``). On at
+most 4096 cells, the inverse is one matrix; on at most 2^24 cells, conjugate gradients are used.
 
 The expected error of a workload is computed from the covariance. Planners, plans and error bars use
 the same formula.
@@ -87,8 +87,8 @@ _MOST_QUICK_CELLS = 512  # largest number of cells whose inverse takes a negligi
 _MOST_PRECISIONS = 2**22
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
-# the variance of exact counts divided by the least other variance; a much smaller ratio would
-# reduce the accuracy of the other answers
+# the variance of exact counts divided by the least other variance; with a much smaller ratio, the
+# other answers would be less accurate
 _EXACT_VARIANCE_RATIO = 2.0**-22
 ROUNDING = 2.0**-46
 """When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
@@ -272,7 +272,7 @@ class _FactorFacts:
 
     Attributes:
         precision_factor: the number by which the factor multiplies the precision.
-        names: the attribute of the factor; empty if it measures only the total.
+        names: the attribute of the factor, or an empty tuple if the factor measures only the total.
         names_without_total: the attribute of the factor if its rows leave out the total; else
             empty.
     """
@@ -293,8 +293,8 @@ class _Precisions:
     Attributes:
         by_attribute_set: the precision of each tau, or with levels a list with a precision for each
             level.
-        wide_blocks: the blocks that contain too many tau: for each, its attributes, the attributes
-            without the total, and its precision.
+        wide_blocks: the blocks that contain too many sets tau. For each block: its attributes, the
+            attributes without the total, and its precision.
     """
 
     def __init__(
@@ -394,7 +394,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
 
 @lru_cache(maxsize=4096)
 def _products_of_others(factors: tuple[float, ...]) -> tuple[float, ...]:
-    """Return, for each subset of factors, the product of the other factors.
+    """Return, for each subset of factors, the product of all other factors.
 
     The products are in the order of ``subsets``.
     """
@@ -500,7 +500,7 @@ def evaluate_plan(
             single release with the total cost of all of them.
 
     Raises:
-        InputError: the measurements do not determine a query, their noise vanishes, or error bars
+        InputError: the measurements do not determine a query; their noise vanishes; or error bars
             need a linear solver and ``may_iterate`` is false.
     """
     check_noise(measurements)
@@ -568,12 +568,13 @@ def block_precisions(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the terms of the squared error as a function of precisions.
 
-    If the precision of block b is p_b times its precision in the plan, the error is the sum of c /
-    (K p) over the residual spaces.
+    Let the precision of block b be p_b times its precision in the plan. Then the error is the sum
+    of c / (K p) over the residual spaces.
 
     Returns:
-        c, shape (spaces,), and K, shape (spaces, blocks). None if the error has no such form: with
-        sums of measures, with K-norm noise, with levels, or without a product form.
+        Two arrays: c, shape (spaces,), and K, shape (spaces, blocks). The result is None if the
+        error has no such form: with sums of measures, with K-norm noise, with levels, or without a
+        product form.
     """
     if workload.measures != (None,) or plan.k_norm_groups():
         return None
@@ -662,10 +663,10 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     Only errors that do not depend on the data are included.
     """
     # `variance_error` has the formulas for variances, and `expected_statistic_errors` for several
-    # measures. The error of a mean r = S / C is about (s - r c) / C, where s and c are the errors
-    # of sum and count and C is the size; |r| is at most the larger of its public bounds. For
-    # quantiles and distribution functions, the counts up to a cell have a known error, and so have
-    # their shares of a known number of rows.
+    # measures. The error of a mean r = S / C is about (s - r c) / C. Here s and c are the errors of
+    # the sum and the count, and C is the size. |r| is at most the larger of the absolute values of
+    # its public bounds. Quantiles and distribution functions use the counts up to a cell. The error
+    # of these counts is known, and so is the error of their shares of a known number of rows.
     if not plan.workload.statistics:
         return ()
     expected = plan.expected_error().tables
@@ -729,8 +730,8 @@ def mean_error(measured: Measurements, measure: str, count_std: float, sum_std: 
         count_std: the standard error of C, in units of the count or the weight.
         sum_std: the standard error of S, in units of the measure.
     """
-    # The variance is (r - m)^2 c^2 plus the variance of the centred sums, s^2 - m^2 c^2, at the r
-    # farthest from m. If sums are not centred, m is 0; weighted sums are never centred.
+    # The variance is (r - m)^2 c^2, plus the variance of the centred sums, s^2 - m^2 c^2. Here r is
+    # the value farthest from m. If sums are not centred, m is 0; weighted sums are never centred.
     centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (
         sum_std**2

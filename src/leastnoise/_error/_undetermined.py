@@ -48,7 +48,7 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, kept_names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return a product on ``kept_names``, the full shape, and other factors.
+    """Return a product on ``kept_names``, the full shape, and the other factors.
 
     The shape has length 1 along the other attributes; the factors are the multiples of the total
     along them.

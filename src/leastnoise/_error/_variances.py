@@ -11,8 +11,10 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import square_measure
 
 _MEANS_TRIED = 257
-"""The number of means, including both bounds, over which the largest error of a variance is
-searched."""
+"""The number of means at which the error of a variance is computed.
+
+Both bounds are included. The largest of these errors is used.
+"""
 
 
 def squared_deviation(domain: Domain, measure: str) -> SquaredDeviation:
@@ -59,10 +61,10 @@ def variance_error(
     sum_variance = sum_std**2 - (sum_offset * count_std) ** 2
     squares_error = square_std * deviation.divisor
     square_variance = squares_error**2 - (square_offset * count_std) ** 2
-    # Let m be the mean of values minus the centre. The error of V n is the noise of the squares,
-    # minus 2 m times the noise of the sums, minus (V - m^2 + 2 m d - e) times the noise of the
-    # count, with the offsets d of the sums and e of the squares. The error is convex in V and
-    # therefore largest at an end of the range.
+    # Let m be the mean of values minus the centre. The error of V n has three parts: the noise of
+    # the squares, minus 2 m times the noise of the sums, minus (V - m^2 + 2 m d - e) times the
+    # noise of the count. Here d and e are the offsets of the sums and of the squares. The error is
+    # convex in V and therefore largest at an end of the range.
     low, high = of.low_units - deviation.centre, of.high_units - deviation.centre
     means = np.linspace(low, high, _MEANS_TRIED)
     offset = sum_offset - deviation.centre

@@ -24,8 +24,8 @@ def read_earlier_releases(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]
 def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
     """Raise InputError unless the ledger of the data paid for earlier releases.
 
-    The ledger identifies the data: changed data must have another name and another ledger. A
-    release that was only entered into the ledger does not count, because it may be about other
+    The ledger identifies the data: changed data must have another name and another ledger. An entry
+    that somebody made by hand (``ledger enter``) does not count, because it may be about other
     data.
 
     Args:
@@ -34,9 +34,9 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
         dataset: the name of the data.
 
     Raises:
-        InputError: the noise of a release had a seed, another ledger paid for it, its plan is not
-            the plan that was paid for, or it was paid in an earlier period of a budget that begins
-            anew with each period.
+        InputError: the noise of a release came from a seed; another ledger paid for it; its plan is
+            not the plan that was paid for; or it was paid in an earlier period of a budget that is
+            renewed with each period.
     """
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return
@@ -47,26 +47,26 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
         name = f"The earlier release {quoted(release.name)}"
         if not release.observation.private or not release.receipts:
             raise InputError(
-                f"{name} must have secret noise; its noise came from a seed and protects nobody, "
-                f"and only another seeded run can use it. {_ADVICE}"
+                f"{name} must have secret noise. Its noise came from a seed, so it protects "
+                f"nobody, and only another seeded run can use it. {_ADVICE}"
             )
         if not {*release.receipts} <= entries.keys():
             raise InputError(
-                f"{name} must have been paid from the ledger that pays for this one, the "
-                f"ledger of {quoted(dataset)}, because only that shows that the data are the "
-                f"same; it was paid from the ledger of {quoted(release.dataset)}. "
+                f"{name} must have been paid from the ledger of this release, the ledger of "
+                f"{quoted(dataset)}: only a common ledger shows that the data are the same. It was "
+                f"paid from the ledger of {quoted(release.dataset)}. "
                 f"{_ADVICE}"
             )
         recorded = tuple(entries[receipt].plan_digest for receipt in release.receipts)
         if recorded != release.plan_digests:
             raise InputError(
-                f"{name} must have the plan that its ledger recorded; got another one, so its "
-                f"files were changed. {_ADVICE}"
+                f"{name} must have the plan that its ledger recorded. Its plan is a different one, "
+                f"so its files were changed. {_ADVICE}"
             )
         for receipt in release.receipts:
             if ledger is not None and ledger.period_is_over(entries[receipt]):
                 raise InputError(
-                    f"{name} must belong to the present period of the ledger's budget, which "
-                    "begins anew with each period because the data change; its period is over. "
+                    f"{name} must belong to the present period of the ledger's budget. Its period "
+                    "is over. The budget is renewed with each period because the data change. "
                     f"{_ADVICE}"
                 )

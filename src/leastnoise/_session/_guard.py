@@ -3,36 +3,40 @@
 A guard stops a release that would use few of the rows, or none. It decides by its noisy counts and
 public numbers only, so the decision is post-processing.
 
-The rest of this text states when a guard stops a release, and how often it does so wrongly. If u
-rows are used and v rows are not, the guard sees U = u + N and V = v + M, where N and M are
-independent draws of the same noise.
+The rest of this text states when a guard stops a release, and how often it does so wrongly. Let u
+rows be used and v rows be unused. The guard sees U = u + N and V = v + M. N and M are independent
+draws of the same noise.
 
-1. Fewer than half of the rows are used: it stops if V - U > q. If at least half are used, v <= u,
-   and it stops only if M - N > q; so q is chosen with P(M - N > q) <= ``WRONG``.
-2. No row is used: it stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``, so that noise
-   alone could give such a count. If at least t + r rows are used, it stops only if N < -r, and r is
-   chosen with P(N < -r) <= ``WRONG``.
-3. Where every row is a unit and the number of rows n is public, this rule replaces rule 2: it stops
-   if 2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has
-   the chance of M - N > q, as the noise is symmetric.
+1. Fewer than half of the rows are used: the guard stops if V - U > q. If at least half of the rows
+   are used, then v <= u, and the guard stops only if M - N > q. So q is chosen with P(M - N > q) <=
+   ``WRONG``.
+2. No row is used: the guard stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``. Noise
+   could give such a count without any used row. If at least t + r rows are used, the guard stops
+   only if N < -r, and r is chosen with P(N < -r) <= ``WRONG``.
+3. If every row is a unit and the number of rows n is public, this rule replaces rule 2: the guard
+   stops if 2 (U + V + q) < n. If there are at least n / 2 rows, the guard stops only if N + M < -q.
+   The noise is symmetric, so this has the same probability as M - N > q.
 
-4. A column that only some tables use is missing in nearly all used rows, so that these tables would
-   be nearly empty. Let m be the number of columns that only some tables use. For each used row one
-   of them is drawn, independently of the row's values. X is the noisy number of rows drawn for a
-   column that lack a value, minus the number of those that have one. It stops if X > max(q' + s + d
-   - u0 / (2 m), 0.8 U / m - t'), where P(N > q') and P(N > t') are at most c = ``WRONG_COLUMN`` /
-   (4 m) and ``MISSED``, and u0 and u1 are U less and plus the bound of one draw that is exceeded
-   with a chance of c. If at least three quarters of the u used rows have the column, each row adds
-   on average at most -1 / (2 m) to X, with a variance of at most 1 / m, and never 3/2 more than its
-   mean; by Bernstein's inequality their sum exceeds -u / (2 m) + s with a chance of at most c, s =
-   L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) with L = log(1 / c) (s = 0 for m = 1, where nothing is drawn).
-   So the chance of a wrong stop is at most 4 c for each column, ``WRONG_COLUMN`` for all. The
-   second bound lets pass a column that more than about a tenth of many rows have; where few rows
-   are read, one that more have may be stopped.
+4. A column that only some tables use is missing in nearly all used rows, so these tables would be
+   nearly empty. Let m be the number of columns that only some tables use. For each used row, one of
+   these columns is drawn, independently of the row's values. For each column, X is a noisy
+   difference over the rows drawn for it: the rows without a value minus the rows with a value. The
+   guard stops if X > max(q' + s - u0 / (2 m), 0.8 U / m - t'). Here P(N > q') is at most c =
+   ``WRONG_COLUMN`` / (4 m), and P(N > t') is at most ``MISSED``. The bounds u0 and u1 are U minus
+   and plus the number that one draw exceeds with a probability of c. Suppose that at least three
+   quarters of the u used rows have a value in the column. Then each row adds on average at most
+   -1 / (2 m) to X. The variance is at most 1 / m, and no row adds more than 3/2 above its mean. By
+   Bernstein's inequality, the sum over the rows exceeds -u / (2 m) + s with a probability of at
+   most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1 nothing is
+   drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column, and
+   ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass that
+   more than about a tenth of the rows have. If few rows are read, the guard may stop the release
+   even if more rows have a value in the column.
 
-So a right release of at least t + r used rows, of whose columns three quarters have a value, is
-stopped with a chance of at most 2 ``WRONG`` + ``WRONG_COLUMN``, for all rows and all budgets.
-Of the tails of one draw, and of the difference of two:
+Consider a correct release: at least t + r rows are used, and each column has a value in three
+quarters of these rows. The guard stops it with a probability of at most 2 ``WRONG`` +
+``WRONG_COLUMN``, for all rows and all budgets. The tails of one draw, and of the difference of two
+draws, are:
 
 - discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
   P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
@@ -87,7 +91,10 @@ from leastnoise._trusted.reading import (
 WRONG = 1 / 2000
 """Largest chance of a wrong stop for one reason, with room for errors of rounding in doubles."""
 WRONG_COLUMN = 1 / 500
-"""Largest chance of a wrong stop because of a column, if three quarters of the rows have it."""
+"""Largest chance of a wrong stop because of a column.
+
+It holds if three quarters of the used rows have a value in the column.
+"""
 MISSED = 1 / 200
 """Largest chance that a source without a row passes."""
 NEARLY_NONE = 1 / 10
@@ -126,8 +133,8 @@ def guard_measurements(
 
     If there is a unit column, the rows dropped by ``max_rows`` are also counted. If there are
     `optional_attributes`, the rows without a value in them are also counted. For each `UnitTotal`,
-    its kept and its cut amount are measured. Each of these costs as much as the counts of used and
-    unused rows.
+    the kept amount and the cut amount are measured. Each of these costs as much as the counts of
+    used and unused rows.
 
     Args:
         privacy: the privacy of the plan.
@@ -135,10 +142,11 @@ def guard_measurements(
         attribute_count: the number of `optional_attributes` of the plan.
         totals: the `unit_total_measures` of the plan.
 
-    Guarantees: the cost allows for a unit whose rows are all used or all unused, and all drawn for
-        the same attribute. A bound on its rows in cells of the plan's domain does not apply to
-        these cells. A kept row represents at most ``MOST_CUT`` dropped rows, and a cell with a
-        total of a unit represents at most `cut_limit`, so the cost is computed as for sums.
+    Guarantees: the cost is enough for two extreme cases: all rows of a unit are used, or all are
+        unused. It is also enough if all rows of a unit are drawn for the same attribute. A bound
+        on the unit's rows in cells of the plan's domain does not apply to these cells. A kept row
+        represents at most ``MOST_CUT`` dropped rows, and a cell with a total of a unit represents
+        at most `cut_limit`. The cost is therefore computed as for sums.
     """
     budget = guard_budget(privacy.budget, guard_share)
     noise = Noise.DISCRETE_LAPLACE
@@ -252,7 +260,7 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, guard_share: Fraction | None)
     """Return the ledger entry of a paid but unused guard of this plan, or None.
 
     Such a guard was paid by a run that was stopped before it paid for the plan. A guard from an
-    earlier period of the budget does not count, because it counted the rows of that period.
+    earlier period of the budget does not count, because it counted that period's rows.
 
     Args:
         ledger: the ledger.
@@ -297,7 +305,7 @@ def pay_for_guard(
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: the guard stops the release, for a reason that `check_guard_counts` lists.
+        GuardError: the guard stops the release. `check_guard_counts` lists the reasons.
     """
     columns = optional_attributes(plan)
     totals = unit_total_measures(plan)
@@ -372,9 +380,9 @@ def check_guard_counts(
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: with high probability, fewer than half of the rows are used, no row is used, the
-            source has fewer than half of its public number of rows, or nearly no used row has a
-            value in one of the `optional_attributes`.
+        GuardError: with high probability, one of these holds: fewer than half of the rows are used;
+            no row is used; the source has fewer than half of its public number of rows; or nearly
+            no used row has a value in one of the `optional_attributes`.
     """
     stds: dict[str | None, float] = {}
     counts: dict[str | None, list[int]] = {}
@@ -433,7 +441,7 @@ def _reason_to_stop(
     count_std: float,
     public_rows: int | None,
 ) -> str:
-    """Return why the counts of rows stop a release; empty if they do not."""
+    """Return why the counts of rows stop a release, or "" if they do not."""
     noise = measured.noise
     scale = float(measured.blocks[0].scale)
     bound = noise_difference_bound(noise, scale)
@@ -464,7 +472,7 @@ def _reason_to_stop(
 def _missing_columns_reason(
     measured: Measurements, used_rows: int, lacking_counts: Sequence[int], plan: Plan
 ) -> str:
-    """Return a reason that names nearly empty attributes; empty without any."""
+    """Return a reason that names nearly empty attributes, or "" for none."""
     missing = [
         name
         for name, number in zip(optional_attributes(plan), lacking_counts, strict=True)
@@ -570,8 +578,8 @@ class GuardForecast:
             None if it uses the public number of rows instead.
         rows: the public number of rows, if the guard uses it; otherwise None.
         columns: the `optional_attributes` of the plan.
-        rows_of_columns: the number of used rows that the guard needs to detect that nearly all rows
-            lack a value in one of ``columns``; None if ``columns`` is empty.
+        rows_of_columns: the number of used rows that the guard needs to detect a column of
+            ``columns`` that nearly all rows lack; None if ``columns`` is empty.
     """
 
     share: str
@@ -703,8 +711,8 @@ def sufficient_guard_share(
     bound = noise_difference_bound(measured.noise, float(measured.blocks[0].scale))
     if 2 * bound < public_rows:
         return None
-    # The noise scale is proportional to 1 / share; for budgets of rho or mu squared, to its square
-    # root.
+    # The noise scale is proportional to 1 / share. For budgets of rho or mu squared, it is
+    # proportional to the square root of 1 / share.
     if isinstance(privacy.budget, ZCDP | GDP):
         power = 2
     else:

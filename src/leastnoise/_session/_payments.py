@@ -88,8 +88,8 @@ class PaymentState:
     """The state of a payment, and sentences that describe it.
 
     Attributes:
-        state: "nothing", "guard", "whole", "resumable", "absent", "entered" or "unknown".
-        sentences: one or two sentences for messages; empty if nothing was paid.
+        state: one of "nothing", "guard", "whole", "resumable", "absent", "entered" and "unknown".
+        sentences: one or two sentences for messages; an empty text if nothing was paid.
     """
 
     state: str
@@ -165,8 +165,8 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
     """Yield the identifier of a payment's run; later errors become PaidError.
 
     ``bytes_needed`` is the disk space that the payment needs in the ledger. ``paid_before`` is a
-    sentence on an earlier payment for the same release, such as its guard. If it is not empty, an
-    error before the payment of this run also becomes a PaidError.
+    sentence about an earlier payment for the same release, such as the payment for its guard. If it
+    is not empty, an error before the payment of this run also becomes a PaidError.
     """
     # After the payment, an invalid environment variable would stop a paid release.
     check_environment()
@@ -245,7 +245,7 @@ def with_note(description: str, note: str) -> str:
 def is_resumable(entry: Entry) -> bool:
     """Return whether an entry is a paid release that can be finished.
 
-    A guard is not such an entry, because it waits for its release.
+    The entry of a guard does not count, because a guard waits for its release.
     """
     return entry.resumable and entry.output != GUARD
 
@@ -426,8 +426,8 @@ def open_or_create_ledger_of(
 
     Raises:
         InputError: the ledger belongs to other data.
-        LedgerError: the ledger cannot be used, is older than a release that it paid, or would be a
-            second ledger of the data.
+        LedgerError: the ledger cannot be used; it is older than a release that it paid for; or it
+            would be a second ledger of the data.
     """
     ledger = find_ledger(path, source, dataset, list(folders))
     if ledger is not None:
@@ -447,8 +447,8 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None)
         guard_share: the guard's share of the whole budget; None without a guard.
 
     Raises:
-        BudgetError: the ledger would refuse to pay for the plan and its guard for a reason other
-            than stopped guards, or the plan's measurements cannot be rescaled.
+        BudgetError: the ledger would refuse to pay for the plan and its guard, and the reason is
+            not the cost of stopped guards; or the plan's measurements cannot be rescaled.
     """
     try:
         check_affordable(ledger, plan, guard_share)
@@ -482,8 +482,9 @@ def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     """Return the privacy that a ledger can still pay after stopped guards.
 
-    The result has the remaining budget, at most the budget of ``privacy``. It is None if nothing is
-    left, or if guards of stopped releases cost less than the missing amount.
+    The result has the remaining budget, at most the budget of ``privacy``. The result is None in
+    two cases: the ledger has no budget left, or guards of stopped releases cost less than the
+    missing amount.
     """
     budget = privacy.budget
     remaining = ledger.left()
@@ -592,8 +593,8 @@ def check_joined_tables(source: Any, receipt: ReceiptFacts) -> None:
     recorded = receipt.joined_tables
     if len(current) != len(recorded) or not all(map(_may_be_same_table, current, recorded)):
         raise InputError(
-            "A release must be finished with the source that it was paid for: the same "
-            "second table, joined on the same columns, and public or not as before. Give "
+            "A release must be finished with the source that it was paid for: the same second "
+            "table, joined on the same columns, with the same `public` setting. Give "
             "source=leastnoise.Joined(...) as for the release, or no second table if there "
             "was none."
         )
@@ -609,8 +610,8 @@ def _may_be_same_table(current: SecondTable, recorded: SecondTable) -> bool:
     return current == recorded
 
 
-# Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6
-# answers) and rounded up.
+# The memory for each answer, in bytes: measured on the largest tables of each kind (identities,
+# prefixes and all ranges of 10^6 answers) and rounded up.
 _BYTES_PER_CELL = 64  # counts, noise and noisy answers, for each cell of the largest measured table
 _BYTES_PER_NOISY_ANSWER = 16  # for each noisy answer, as long as the release runs
 _BYTES_PER_ANSWER = 100  # for each answer of the largest table

@@ -149,7 +149,7 @@ def _series_dates(plan: Plan) -> tuple[Dates, str]:
 
 
 def _today() -> dt.date:
-    """Return today's date in UTC, which decides which periods are over."""
+    """Return today's date in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
 
@@ -278,8 +278,8 @@ def _period_files(
 ) -> reading.PeriodFiles | None:
     """Return which files to read for the periods to draw; None for all files.
 
-    All files are needed for a guard, which counts all rows, and for rows that are counted on
-    arrival, because a row must stay once it is read (P2). Counts of units in windows of periods
+    A guard needs all files, because it counts all rows. Rows that are counted on arrival also need
+    all files, because a row must stay once it is read (P2). Counts of units in windows of periods
     need the rows of past periods.
     """
     if job.guard_share is not None or series.late == "arrival":
@@ -337,8 +337,8 @@ def _paid_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
         raise InputError(
             f"The directory {entry.output} belongs to a series of another spec (its "
             f"{', '.join(differences)} differ), release {entry.number} "
-            f"in the ledger {ledger.path}. Go on with that spec, or choose another directory for "
-            "this one, which is then paid."
+            f"in the ledger {ledger.path}. Continue with that spec, or choose another directory "
+            "for this spec, which is then paid for."
         )
     request = replace(ReleaseRequest.from_text(pending.options), options=spec.options)
     return _SeriesJob(plan, len(pending.steps), request, entry)
@@ -407,9 +407,10 @@ def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
     """
     if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(
-            f"The directory {target} has a release of {released_labels[0]}, which the ledger has "
-            "not drawn: ledger and private file are an older copy, or the directory belongs to "
-            "another series. Put back the newest ledger and private file, or choose another "
+            f"The directory {target} has a release of {released_labels[0]}, but the ledger has not "
+            "drawn this period. Either the ledger and the private file are an older copy, or the "
+            "directory belongs to another series. Put back the newest ledger and private file, or "
+            "choose another "
             "directory for a new series. Nothing was drawn."
         )
 

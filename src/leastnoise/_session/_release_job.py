@@ -154,8 +154,8 @@ class ReleaseJob:
     Attributes:
         plan: the plan of the release or the search.
         contract: the steps that the series may take with private rows, and their cost.
-        draw: a function that carries out the steps of the plan with a series, and returns an
-            `Outcome`, or the keys or cells that a search found.
+        draw: a function that carries out the steps of the plan with a series. It returns an
+            `Outcome`; for a search, it returns the keys or cells that were found.
         bytes_needed: the disk space that the ledger and its journal need for the outcome, computed
             from public sizes.
         description: one line for readers of the ledger.
@@ -259,7 +259,7 @@ def read_table(
     """Return the private table that a plan or a search needs.
 
     If ``with_usage`` is True, used and unused rows are also counted. For a series, ``allowance``
-    states how many rows of each unit may still be used, and ``period_files`` states which files to
+    states how many more rows of each unit may be used, and ``period_files`` states which files to
     read.
     """
     _log_columns(plan, source)
@@ -270,8 +270,8 @@ def read_table(
     if plan.details.counts_unit_sizes:
         if with_usage:
             raise InputError(
-                "A release that counts units by their number of rows cannot have a guard: it "
-                "leaves out no row, so a guard has nothing to check. Leave out the guard; nothing "
+                "A release that counts units by their number of rows cannot have a guard: it uses "
+                "every row, so a guard has nothing to check. Leave out the guard; nothing "
                 "was spent."
             )
         (attribute,) = plan.domain.names
@@ -518,7 +518,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         The release, with its answers, standard errors and intervals.
 
     Raises:
-        InputError: the folder has no release, its format is unknown, or its plan and measurements
+        InputError: the folder has no release; its format is unknown; or its plan and measurements
             do not match its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
@@ -622,17 +622,18 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     Args:
         directory: the folder of the release.
-        form: ``review`` (Markdown after NIST SP 800-226; questions that only people can answer are
-            marked), ``registry`` (YAML for the registry of deployments of differential privacy),
-            ``mbi`` (JSON with the measurements in the format of mbi), ``notebook`` (for Jupyter;
-            Quarto also renders it), ``csvw`` (metadata of the CSV files after the W3C) or ``dcat``
-            (an entry for a catalogue after DCAT-AP).
+        form: ``review`` (Markdown after NIST SP 800-226, with marks at the questions that only
+            people can answer), ``registry`` (YAML for the registry of deployments of differential
+            privacy), ``mbi`` (JSON with the measurements in the format of mbi), ``notebook`` (for
+            Jupyter; Quarto also renders it), ``csvw`` (metadata of the CSV files after the W3C) or
+            ``dcat`` (an entry for a catalogue after DCAT-AP).
 
     Returns:
         The text of the export.
 
     Raises:
-        InputError: the form is unknown, there is no release, or it lacks facts that the form needs.
+        InputError: the form is unknown; there is no release; or the release lacks facts that the
+        form needs.
 
     Guarantees: an export is post-processing of the published files; it reads no data and costs
         nothing. It states the privacy loss of all published results, including the guard.

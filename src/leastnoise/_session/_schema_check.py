@@ -86,7 +86,7 @@ def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
 def _find_fault(
     spec: Spec, data: Any, unit_column: str | None, needed: Iterable[_NeededColumns] = ()
 ) -> str:
-    """Return the error message of reading some columns; empty if they fit."""
+    """Return why columns cannot be read, or "" if they fit."""
     columns = list(needed)
     attributes = [name for part in columns for name in part.attributes]
     measures = [name for part in columns for name in part.measures]

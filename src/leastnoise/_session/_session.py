@@ -138,12 +138,12 @@ def find_categories(
             finish the search.
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
-        unit and neighbours, however many of its ``max_rows`` categories only that unit has. The
-        charge is recorded on the disk of the ledger before any noise is drawn. If the process is
-        killed after the payment, the search is absent, resumable or whole.
+        unit and neighbours. This holds even if a unit has ``max_rows`` categories that no other
+        unit has. The charge is recorded on the disk of the ledger before any noise is drawn. If the
+        process is killed after the payment, the search is absent, resumable or whole.
 
-    Edge cases: a search that finds nothing also spends its budget. If a search with this plan for
-        this directory was paid for and stopped, the call finishes it and pays nothing again.
+    Edge cases: the budget of a search is also spent if nothing is found. If a search with this plan
+        for this directory was paid for and stopped, the call finishes it and pays nothing again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
     >>> ln.find_categories(
@@ -281,7 +281,7 @@ def release(
     Args:
         plan: the plan, from `leastnoise.plan`.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
-            PyArrow, DuckDB or Spark table; or a DatabaseTable; or several of these, Joined.
+            PyArrow, DuckDB or Spark table; a `DatabaseTable`; or several sources in `Joined`.
         ledger: the ledger of the data set, or its file; if the file does not exist, it is created
             with the plan's budget. Required unless ``seed`` is given.
         out: the directory to write, which must not exist yet. If None, nothing is written.
@@ -303,8 +303,8 @@ def release(
     Raises:
         InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used, is a copy from before a release that it paid for, or
-            does not exist although another ledger has the data set; nothing was spent.
+        LedgerError: the ledger cannot be used; it is a copy from before a release that it paid for;
+            or it does not exist, but another ledger has the data set. Nothing was spent.
         PaidError: an error occurred after the payment; the message states whether ``resume`` can
             finish the release.
 
@@ -312,11 +312,11 @@ def release(
         drawn. The noisy answers are on the disk before anything is computed from them. If the
         process is killed after the payment, the release is absent, resumable or whole.
 
-    Edge cases: if the ledger has less left than the plan costs only because guards stopped earlier
-        releases, the plan is rescaled to the remaining budget, and the release reports it. If a
-        release with this plan for this directory was paid for and stopped, the call finishes it
-        from its measurements and pays nothing again. Without ``out``, a warning names each earlier
-        release that can be finished.
+    Edge cases: guards that stopped earlier releases may have spent a part of the budget. If the
+        ledger has less left than the plan costs only for this reason, the plan is rescaled to the
+        remaining budget, and the release reports this. If a release with this plan for this
+        directory was paid for and stopped, the call finishes it from its measurements without a
+        second payment. Without ``out``, a warning names each earlier release that can be finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -572,7 +572,7 @@ def _check_new_ledger_budget(ledger_source: object, whole: Privacy | None) -> No
 def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | None) -> ReleaseJob:
     """Return the job, rescaled if guards of stopped releases spent its budget.
 
-    A search is not rescaled, and neither is a plan whose guard is paid for and waits.
+    A search is not rescaled. A plan is not rescaled either if its guard is paid for and waits.
     """
     plan = job.plan
     if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, guard_share) is not None:
@@ -612,7 +612,7 @@ def release_series(
             over (UTC).
 
     Returns:
-        The directories that were written, for `read_release`; empty if no period is due.
+        The directories that were written, for `read_release`; an empty list if no period is due.
 
     Raises:
         InputError: the spec has no series, there is no ledger, or no period is over; nothing was
@@ -620,8 +620,8 @@ def release_series(
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger or the private file in its folder cannot be used.
 
-    Guarantees: as for `release`; after any stop, the same call publishes each period once and pays
-        nothing again.
+    Guarantees: as for `release`. After any stop, the same call publishes each period once and does
+        not pay again.
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
@@ -674,22 +674,22 @@ def resume(
             it in notebooks only.
 
     Returns:
-        The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order
-        of payment; empty if there is nothing to finish.
+        The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order of
+        payment. The list is empty if no release waits.
 
     Warns:
         UserWarning: one of several releases could not be finished; the warning states the reason,
             and the others are returned.
 
     Raises:
-        InputError: there is no such release, the directory exists or cannot be created, or data
-            that are needed are missing.
+        InputError: there is no such release; the directory exists or cannot be created; or data
+            that the release needs are missing.
         LedgerError: the ledger cannot be used.
         PaidError: an error occurred again; the message states whether the release can still be
-            finished. For several releases, this is the first error if none could be finished.
+            finished. If none of several releases could be finished, this is the first error.
 
-    Guarantees: no step is drawn twice: recorded steps are used unchanged, and a step that was begun
-        without a recorded outcome makes the release absent.
+    Guarantees: no step is drawn twice. Recorded steps are used unchanged. If a step was begun and
+        has no recorded outcome, the release becomes absent.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ln.resume(
@@ -797,7 +797,7 @@ def audit(
         trials: the number of trials on each of two tables; None for the number that the seconds
             allow.
         seconds: the time limit, if no number of trials is stated.
-        confidence: the probability, below 1, with which all bounds hold together.
+        confidence: the probability, below 1, that all bounds hold simultaneously.
         entropy: the source of noise, for tests; by default the system's randomness.
 
     Returns:
@@ -805,8 +805,8 @@ def audit(
         of the program or of the machine.
 
     Raises:
-        InputError: there are fewer than 200 trials, the confidence is not allowed, or a guard is
-            stated for a search, which has none.
+        InputError: there are fewer than 200 trials; the confidence is not allowed; or a guard is
+            stated for a search, which cannot have a guard.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> result = ln.audit(plan, trials=2000)

@@ -1,8 +1,8 @@
 """Plan and release a spec file, for the commands and for Python.
 
 `SpecFile` is the spec that `read_spec` returns. Its methods are equivalent to ``leastnoise plan``
-and ``leastnoise release``: they use the guard, the rounding, the share and every other setting of
-the spec.
+and ``leastnoise release``: they use all settings of the spec, such as the guard, the rounding and
+the share.
 """
 
 import os
@@ -60,8 +60,9 @@ _SearchResult = TypeVar("_SearchResult", FoundBounds, FoundCategories)
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _NNLS = (
-    "nnls = true adds answer_nnls, which is biased. Its cells are closer to the truth; sums of "
-    "cells need not be, because what is cut off below 0 is added to other cells. The total is "
+    "nnls = true adds answer_nnls, which is biased. Its single cells are closer to the truth. Sums "
+    "of cells need not be closer, because the amounts below 0 that are removed from some cells are "
+    "subtracted from other cells. The total is "
     "fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay."
 )
 _LOCAL = (
@@ -143,12 +144,12 @@ class SpecRun:
         status: "released"; "finished" if the release was paid for and stopped before; "already
             released" if the directory has the same release; "nothing due" if all periods of a
             series that are over were published before; "not private" for a seeded run.
-        release: the release; for a series its newest period, or None if no period is published.
+        release: the release; for a series its newest period. It is None if no period is published.
         ledger: the ledger that paid; None for a seeded run.
-        entry: the ledger's entry for this release; None for a seeded run.
+        entry: the entry for this release in the ledger; None for a seeded run.
         is_new_ledger: whether this run created the ledger.
         periods: the result of a run of a series; None for other specs.
-        missed_targets: the tables and means whose expected error is above their target.
+        missed_targets: the tables and means whose expected errors exceed their targets.
     """
 
     status: RunStatus
@@ -233,15 +234,16 @@ class SpecFile(Spec):
         """Release this spec, exactly like ``leastnoise release``.
 
         Args:
-            out: the directory to write; None to write nothing. If it already has the same release
-                of this ledger, that release is returned, and nothing is read or paid.
+            out: the directory to write; None to write nothing. If the directory already has the
+                same release of this ledger, that release is returned, and nothing is read or paid.
             source: the data: a path, a data frame or a `DatabaseTable`; None for ``[source]``.
             ledger: the file of the ledger; None for ``[ledger]``, or else a file next to the data.
             dataset: the name of the data set in the ledger; None for ``[ledger]``.
             share: the share of the ledger's budget that pays; None for ``[ledger]``.
             plan: the result of `plan`; None to plan now.
             through: for a spec with ``[series]``, the last period to publish.
-            seed: a seed of reproducible noise, which protects nobody, for tests; nothing is paid.
+            seed: a seed of reproducible noise, for tests. Such noise protects nobody, and nothing
+                is paid.
             note: a text that the ledger records with the payment.
 
         Returns:
@@ -431,7 +433,7 @@ def check_run_arguments(
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
             f"This plan belongs to another spec: its {', '.join(differences)} differ. Plan "
-            "again, or use the spec from which it was planned."
+            "again, or use the spec from which this plan was made."
         )
     if spec.series is None and through is not None:
         raise InputError(
@@ -448,8 +450,9 @@ def _refuse_seeded_searches(spec: Spec) -> None:
     for search in spec.all_searches:
         if search.result is not None and not search.result.private:
             raise InputError(
-                f"A release that is paid needs a paid search for {search.name}; its result was "
-                "found with a seed, which protects nobody. Search again without a seed, or release "
+                f"A release that is paid for needs a paid search for {search.name}. The search was "
+                "run with a seed, so its result protects nobody. Search again without a seed, or "
+                "release "
                 "with one."
             )
 
@@ -460,7 +463,7 @@ def with_data(
     """Return a copy of a spec with data, data set name and ledger share set.
 
     Args:
-        purpose: the purpose of the payment, as messages call it.
+        purpose: the purpose of the payment, for messages.
         spec: the spec.
         source: the data; None for the source of the spec.
         dataset: the name of the data in the ledger; None for the name in the spec.
@@ -486,8 +489,8 @@ def choose_ledger(spec: Spec) -> Path:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):
         raise InputError(
-            "A release of a data frame must have a ledger: give its file, or name it in [ledger] "
-            "path of the spec."
+            "A release of a data frame needs a ledger: pass the ledger's file, or name it in the "
+            "spec as [ledger] path."
         )
     return ledger_beside(spec.source)
 
@@ -520,8 +523,8 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         ledger_path: the ledger that would pay.
 
     Returns:
-        A run with the published release; None without a release in the directory, or without a
-        ledger.
+        A run with the published release. The result is None if the directory has no release or if
+        there is no ledger.
 
     Raises:
         InputError: the directory has other contents. The message names the parts in which its
@@ -540,7 +543,7 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
     differences = _differing_release_parts(spec, published)
     if differences:
         raise _other_release_error(target, differences)
-    LOGGER.info("already released: %s has this release; nothing was done", target)
+    LOGGER.info("already released: the directory %s has this release; nothing was done", target)
     return SpecRun(
         "already released",
         published.release,
@@ -580,7 +583,10 @@ def _find_entry(ledger: Ledger, finished_release: Release) -> Entry | None:
 
 
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
-    """Raise InputError for options that do not fit the plan; show its warnings."""
+    """Check that options fit the plan, and show its warnings.
+
+    Raises an `InputError` for options that do not fit.
+    """
     check_options(plan, spec.options)
     observer.warn(warnings_after_planning(spec, plan))
 
@@ -614,7 +620,7 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
 
 
 def _open_payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
-    """Open the share that pays; without a share, return the path of the ledger."""
+    """Open the share that pays, or return the ledger's path if no share pays."""
     if spec.share:
         return Ledger.open(ledger_path, share=spec.share)
     return ledger_path

@@ -82,8 +82,9 @@ class BoundsRequest:
         stated_keys = [key for key in ("low", "least") if key in self.settings]
         if len(stated_keys) != 1:
             raise InputError(
-                f"{self.location} must have either 'low', the public lower bound, or 'least', the "
-                f"smallest lower bound that may be found; write for example {self._example}."
+                f"{self.location} must have either 'low' or 'least'. 'low' is the public lower "
+                "bound; 'least' is the smallest lower bound that a search may find. Write for "
+                f"example {self._example}."
             )
         return exact(f"{self.location} {stated_keys[0]}", self.settings[stated_keys[0]])
 
@@ -231,7 +232,7 @@ def _searchable_settings(
 
 
 def _table_or_empty(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the table under the key ``name``; empty if there is none."""
+    """Return the table under the key ``name``, or an empty one without it."""
     value = parts.get(name, {})
     return value if isinstance(value, Mapping) else {}
 
@@ -244,7 +245,7 @@ def read_found_bounds(
     Args:
         requests: the requests of the spec.
         folder: the folder of the spec.
-        found_bounds: bounds that searches found and did not write, by name.
+        found_bounds: by name, bounds that searches found but that no file has yet.
     """
     results = dict(found_bounds)
     for request in requests:
@@ -347,7 +348,7 @@ def build_bounds_searches(
 def plan_bounds_searches(
     searches: Sequence[BoundsSearch], privacy: Privacy | Least
 ) -> dict[str, BoundsPlan]:
-    """Return the plan of each search, by name of its bounds.
+    """Return the plan of each search, by the name of its bounds.
 
     The result is empty for a budget that is to be the least for the targets.
     """
@@ -376,9 +377,9 @@ def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | L
 def _mismatched_search_error(request: BoundsRequest, directory: Path) -> InputError:
     """Return the error for bounds of a search that differs from the request."""
     return InputError(
-        f"The bounds in {directory} were found by another search than {request.location} requests: "
-        "its budget, unit, candidates or reading differ. Use the settings of that search, or name "
-        "another directory: found = ..."
+        f"The bounds in {directory} come from another search than the one that {request.location} "
+        "requests: its budget, unit, candidates or reading differ. Use the settings of that "
+        "search, or name another directory with found = ..."
     )
 
 

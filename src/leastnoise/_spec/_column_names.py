@@ -142,7 +142,8 @@ _ENDS_LIKE_AN_ID = _word_set(
 _NUMBERED_PLACES = _word_set(
     "house room flight line page version floor period week day month quarter street building"
 )
-# Things whose `num` is an identifier. For other things, such as education, it is a number.
+# Things whose `num` is an identifier. For the codes of other things, such as education, it is a
+# number.
 _NUMBERED_THINGS = _word_set(
     "prvdr provider vendor supplier account acct policy contract product item store"
 )
@@ -174,8 +175,9 @@ _DAYS = _word_set(
     """
 )
 _TIMES = _word_set("time zeit day heure hora ora tijd")
-# The last word of names of days on which something happened, such as `hired` and `last_seen`.
-# Words that name a flag as often, such as `closed` and `delivered`, are not among them.
+# The last words of column names such as `hired` and `last_seen`, which are days on which something
+# happened. Words such as `closed` and `delivered` are not in the list, because they name a flag as
+# often as a day.
 _EVENTS = _word_set(
     """
     hired rehired joined admitted discharged issued posted published launched founded modified
@@ -194,8 +196,8 @@ _BIRTHS = _word_set(
 )
 _AGES = _word_set("age alter edad eta idade leeftijd alder ika wiek")
 _NOT_IN_YEARS = _word_set("group band class days months gruppe klasse tage monate")
-# The last word of names of groups of numbers, such as `age_group`: texts such as 15-24. In other
-# languages it is the first word, such as `tranche_age`.
+# The last words of column names such as `age_group`, whose values are ranges of numbers: texts such
+# as 15-24. In other languages it is the first word, such as `tranche_age`.
 _GROUPED_AT_THE_END = _word_set(
     "group grp band bracket class category cat range bucket bin tier segment cohort gruppe klasse"
 )
@@ -223,7 +225,8 @@ _AMOUNTS = re.compile(
     r"|loss$|gain$"
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
-# Physical quantities and their units, without `m` and `g`, which are codes as often as units.
+# Physical quantities and their units. `m` and `g` are not in the list, because they are codes as
+# often as units.
 _PHYSICAL_QUANTITIES = _word_set(
     """
     mm cm km kg mg lb lbs oz ml mph kmh kwh mass depth width thickness masse gewicht tiefe breite
@@ -307,7 +310,7 @@ def names_person(name: str) -> bool:
 
 
 def names_staff(name: str) -> bool:
-    """Return whether a column name denotes staff, such as an employee.
+    """Return whether a column name denotes staff members.
 
     >>> names_staff("employee_id"), names_staff("customer_id")
     (True, False)
@@ -351,7 +354,7 @@ def looks_like_identifier(name: str) -> bool:
 
 
 def names_row_identifier(name: str) -> bool:
-    """Return whether a column name denotes identifiers of rows, such as order ids.
+    """Return whether a column name denotes row identifiers, as in `order_id`.
 
     >>> [
     ...     names_row_identifier(name)
@@ -433,7 +436,7 @@ def names_birth(name: str) -> bool:
 
 
 def names_groups(name: str) -> bool:
-    """Return whether a column name denotes ranges of numbers, such as age groups.
+    """Return whether a column name denotes number ranges, as in `age_group`.
 
     >>> [names_groups(name) for name in ("age_group", "incomeBracket", "group_size", "age")]
     [True, True, False, False]

@@ -148,9 +148,8 @@ def prefix_errors(prefix: str) -> Iterator[None]:
 
 _PUBLIC_FILE_KEYS = ("delimiter", "encoding")
 _PRIVATE_FILE_MESSAGE = (
-    "{what} must come from a public file; got the data themselves. A list taken from the data is "
-    "a release that nobody paid for: use a "
-    "code list, or write the list from public knowledge."
+    "{what} must come from a public file; got the data themselves. A list taken from the data is a "
+    "release that was not paid for. Use a code list, or write the list from public knowledge."
 )
 _UNREADABLE_CSV_MESSAGE = (
     "{what} names the file {path}, which cannot be read as CSV: {error}. State its delimiter and "
@@ -365,7 +364,8 @@ def _kind_key(where: str, settings: Mapping[str, Any]) -> str:
     for key, owner in _ALSO_ALLOWED.items():
         if key in settings and owner != shape:
             raise InputError(
-                f"{where} has {key!r}, which belongs only to {owner!r}; it has {shape!r}."
+                f"{where} has {key!r}, which is allowed only together with {owner!r}; {where} has "
+                f"{shape!r} instead."
             )
     return shape
 
@@ -448,7 +448,10 @@ _LEVEL_FORMS = (
 def _read_levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """Read the levels by name: maps from cells to groups, lists, or widths."""
+    """Read the levels by name.
+
+    A level is a map from cells to groups, a list, or a width.
+    """
     if not isinstance(value, Mapping):
         raise refuse(
             "levels",

@@ -37,7 +37,7 @@ _SAME_NAME = "several columns are called so; give them names of their own"
 _NO_NAME = "its name is empty or has control characters; rename it"
 _THE_PERSON = "it names the person"
 _A_PERSON = "it names a person"
-_ROWS_APART = "it tells rows apart; list its values by hand if they are few"
+_ROWS_APART = "it seems to identify a row; list its values by hand if they are few"
 _FREE_TEXT = "it seems to hold names, addresses or free texts"
 _YES = ("yes", "Yes", "YES", "y", "Y", "1", "True", "TRUE", "t", "T")
 _NO = ("no", "No", "NO", "n", "N", "0", "False", "FALSE", "f", "F")
@@ -49,12 +49,13 @@ class SourceColumn:
 
     Attributes:
         name: the name of the column.
-        attribute: the name of the attribute in the draft, which is the name of the column without
-            surrounding blanks.
+        attribute: the attribute's name in the draft: the column's name without surrounding blanks.
         field: the column in the schema of the source.
-        kind: "text", "whole", "number", "date" or "truth"; empty if the column cannot be published.
-        unusable: the reason why the column cannot be published; empty if it can.
-        left_out: the reason why the draft has no attribute for the column; empty if it has one.
+        kind: one of "text", "whole", "number", "date" and "truth"; an empty text if the column
+            cannot be published.
+        unusable: the reason why the column cannot be published, or an empty text if it can.
+        left_out: the reason why the draft has no attribute for the column, or an empty text if it
+            has one.
         names_person: whether this is the only column whose name denotes the person to whom a row
             belongs.
     """
@@ -91,7 +92,7 @@ class SourceColumn:
 
     @property
     def guess(self) -> "dict[str, Any]":
-        """The suggested keys of [domain.NAME]; empty without a suggestion."""
+        """The suggested keys of [domain.NAME]; an empty mapping if there is no suggestion."""
         return _suggest_domain_keys(self)
 
 
@@ -140,7 +141,10 @@ def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
 
 
 def _person_columns(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
-    """Return the columns that identify persons; staff only if there are no others."""
+    """Return the columns that identify persons.
+
+    Columns of staff members count only if no other column identifies persons.
+    """
     named = [column for column in columns if _may_name_person(column) and names_person(column.name)]
     return [column for column in named if not names_staff(column.name)] or named
 
@@ -159,7 +163,8 @@ def _describe_column(field: SchemaField, names: Sequence[str]) -> SourceColumn:
         unusable = f"of type {field.type_name}, which cannot be published"
     return SourceColumn(
         name=name,
-        # the attribute has the name without surrounding blanks, unless another column has it
+        # the attribute gets the column's name without surrounding blanks, unless another column has
+        # that name
         attribute=name if bare in {"", *names} else bare,
         field=field,
         kind="" if unusable else kind,
@@ -169,7 +174,7 @@ def _describe_column(field: SchemaField, names: Sequence[str]) -> SourceColumn:
 
 
 def _reason_left_out(name: str, kind: str) -> str:
-    """Return why a draft leaves out a column; empty if it does not."""
+    """Return why a draft leaves out a column, or "" if it keeps it."""
     if kind in {"text", "whole"}:
         if names_person(name):
             return _A_PERSON
@@ -181,7 +186,10 @@ def _reason_left_out(name: str, kind: str) -> str:
 
 
 def _may_name_person(column: SourceColumn) -> bool:
-    """Return whether a column may identify persons, by its name and type."""
+    """Return whether a column may identify persons.
+
+    The column's name and type decide this.
+    """
     return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
 
 

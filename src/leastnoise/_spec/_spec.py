@@ -217,10 +217,10 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
         requirement = "a budget of epsilon and delta, each a number"
         if full_privacy is None:
             reason = message(
-                "The categories of {name} are found first, with a share of the budget, and "
-                "their number decides which budget the tables need. Give epsilon a number, "
-                "such as '1', or list them: [domain.{name}] categories = [...], or { file "
-                "= ..., column = ... }.",
+                "The categories of {name} must be found first, with a share of the budget. The "
+                "number of categories decides which budget the tables need. State epsilon as a "
+                "number, such as '1', or list the categories: [domain.{name}] categories = [...], "
+                "or { file = ..., column = ... }.",
                 name=search.attribute,
             )
             raise refuse(subject, "least", requirement, reason)
@@ -236,9 +236,10 @@ def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy
             current_plan.privacy,
         ):
             raise InputError(
-                f"The categories in {search.directory} were found by another search than "
+                f"The categories in {search.directory} come from another search than the one that "
                 f"[domain.{search.attribute}] requests: its budget, unit, bounds or reading "
-                "differ. Use the settings of that search, or name another directory: found = ..."
+                "differ. Use the settings of that search, or name another directory with found = "
+                "..."
             )
 
 
@@ -376,7 +377,7 @@ class Spec:
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """The privacy that is still to be paid, without finished searches."""
+        """The privacy that must still be paid for, without finished searches."""
         full_privacy = stated_privacy(self.privacy)
         if full_privacy is None:
             return self.privacy
@@ -385,7 +386,7 @@ class Spec:
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Return the settings of planning: strategies, time limit, public facts.
+        """Return the settings of planning: strategies, time limit and public facts.
 
         ``progress`` is called with the name of each tried strategy.
         """
@@ -461,8 +462,8 @@ def read_spec(
         The spec: source, workload, privacy and output as typed values.
 
     Raises:
-        InputError: a file is missing, is not TOML, or has an entry that is not allowed; the message
-            names the entry.
+        InputError: a file is missing; a file is not TOML; or it has an entry that is not allowed.
+            The message names the entry.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
@@ -504,8 +505,8 @@ def _check_folders(where: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-# For each key of these parts: a function that checks its value (its arguments are the key's name in
-# messages and the value), and the default.
+# For each key of these parts: the default value, and a function that checks a value. The function's
+# arguments are the key's name in messages and the value.
 _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
     "[plan]": {
         "strategy": (partial(one_of, allowed=("auto", *PLANNERS, *BY_NAME)), "auto"),
@@ -546,10 +547,10 @@ def spec_from_table(
         table: the parts of the spec by name.
         folder: the folder to which relative paths are relative.
         name: the name of the spec in messages.
-        categories: by attribute, categories that a search found and did not write.
+        categories: by attribute, categories that a search found but that no file has yet.
         statements_file: the file with the SQL statements of the workload, for messages; None if
             they are in the table.
-        bounds: by their names, bounds that a search found and did not write.
+        bounds: by name, bounds that a search found but that no file has yet.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
@@ -812,7 +813,7 @@ class _BudgetPart:
 
     Attributes:
         privacy: budget, neighbours and unit of the release, or of all periods of a series.
-        whole: the whole budget, if ``privacy`` is only a share of it; otherwise None.
+        whole: the whole budget, if ``privacy`` is only a share of it; None otherwise.
         series: the series; None for a single release.
     """
 
@@ -961,19 +962,22 @@ def _read_targets(
 def _require_shareable_privacy(
     privacy: Privacy | Least, searches: Sequence[CategorySearch]
 ) -> Privacy:
-    """Return the privacy of a spec; raise InputError if it allows no share."""
+    """Return the privacy of a spec.
+
+    Raises an `InputError` if the spec allows no share.
+    """
     if isinstance(privacy, Least):
         raise refuse(
             "[privacy] with share",
             LEAST,
             "a budget of numbers",
-            "State the whole budget, of which this release takes the share.",
+            "State the whole budget; this release takes the share of it.",
         )
     if searches:
         raise InputError(
             "[privacy] share cannot be used with unknown categories, because a search has a delta "
-            "of its own. Search first in a spec without share, and list the categories that were "
-            "found: categories = { file = ..., column = ... }."
+            "of its own. Search first in a spec without a share. Then list the categories that "
+            "were found: categories = { file = ..., column = ... }."
         )
     return privacy
 
@@ -1083,9 +1087,9 @@ def _read_series(
 _OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
 _SEARCH_ADVICE = (
-    "A series is paid once, for rows that do not exist yet. Find them before it with the same "
-    "ledger, with `leastnoise categories` and the spec without [series], then state what was found "
-    "and the rest of the budget."
+    "A series is paid once, for rows that do not exist yet. Find them before the series with the "
+    "same ledger: use `leastnoise categories` and the spec without [series]. Then state what was "
+    "found and the remaining budget."
 )
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
@@ -1267,7 +1271,7 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _UnitAttributes:
 
 
 def _read_today(source: Mapping[str, Any]) -> str | None:
-    """Return the day of CURRENT_DATE as text, if [source] states it."""
+    """Return the day of CURRENT_DATE as text, or None without this setting."""
     if "today" not in source:
         return None
     with prefix_errors("[source] "):
@@ -1461,10 +1465,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         allowed += _STATISTIC_TARGETS
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
-        advice = (
-            "Other targets, and targets of sums, belong to tables: set them for "
-            "queries of the same table."
-        )
+        advice = "Set other targets, and targets of sums, for queries of the same table."
         if foreign[0] == "weighted_by":
             advice = (
                 "No measure is a weight times two values. For a weighted variance add a column "
@@ -1534,7 +1535,7 @@ def read_plan(path: Path, spec: Spec) -> Plan:
     if differences := differing_parts(plan, spec):
         raise InputError(
             f"The plan {path} belongs to another spec: its {', '.join(differences)} differ. Plan "
-            "again, or use the spec from which it was planned."
+            "again, or use the spec from which this plan was made."
         )
     return plan
 
@@ -1547,7 +1548,7 @@ def _digests_in_plan(plan: Plan) -> list[str]:
 
 
 def _digests_of_earlier_releases(spec: Spec) -> list[str]:
-    """Return the digest of each earlier release of a spec; empty if missing."""
+    """Return the digest of each earlier release; empty if one is missing."""
     digests = []
     for folder in spec.after:
         file = folder / OBSERVATION_FILE
@@ -1556,7 +1557,7 @@ def _digests_of_earlier_releases(spec: Spec) -> list[str]:
 
 
 def differing_parts(plan: Plan, spec: Spec) -> list[str]:
-    """List the parts of a spec, such as "[privacy]", in which a plan differs."""
+    """List the parts of a spec, such as "[privacy]", that a plan does not match."""
     spec_privacy = spec.planned_privacy
     least_privacy = smallest_privacy(spec_privacy)
     is_same_budget = plan.privacy.within(least_privacy.budget) == least_privacy and type(
@@ -1570,8 +1571,8 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
         "[plan] after": _digests_in_plan(plan) == _digests_of_earlier_releases(spec),
-        # The bound of a series on the rows of a unit belongs to the plan's privacy, and its names
-        # of files belong to the source.
+        # The bound of a series on the rows of a unit is part of the plan's privacy, and its file
+        # names are part of the source.
         "[series]": series_of(plan)
         == (spec.series and replace(spec.series, max_rows=None, files=None)),
     }

@@ -1,6 +1,6 @@
 """Warn about settings that are valid but probably mistaken.
 
-Examples are budgets that protect little, and errors that exceed the answers.
+Examples of weak points are budgets that protect little, and errors that exceed the answers.
 """
 
 import math
