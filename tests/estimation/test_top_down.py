@@ -195,7 +195,7 @@ def check(facts: str) -> None:
             "agree",
         ),
         ('[[impossible]]\nsex = ["f", "m"]\n', "must leave some cell possible"),
-        (SEX + AGE + BABIES, "public counts of age, because there may be no table"),
+        (SEX + AGE + BABIES, "public counts of age, because possibly no table"),
         (SEX + AGE + BABIES + WITHOUT_OLD, "got two"),
     ],
 )

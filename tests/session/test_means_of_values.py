@@ -139,7 +139,7 @@ def test_count_of_values_can_be_requested_separately() -> None:
     )
     with pytest.raises(
         InputError,
-        match="count must be left out, or \"rows\", where a measure is summed; got 'pay'",
+        match="count must be left out or \"rows\", because a measure is summed; got 'pay'",
     ):
         ln.queries(domain, sum="pay", count="pay")
     domain_with_both_names = ln.Domain(

@@ -171,7 +171,7 @@ def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
         (
             'sum = "revenue"',
             'sum = "revenue"\ncount = "units"',
-            'number 1: count must be left out, or "rows", where a measure is summed',
+            'number 1: count must be left out or "rows", because a measure is summed',
         ),
         ('count = "units"', 'count = "people"', "number 2: count must be one of .rows., .units."),
         (

@@ -1,6 +1,6 @@
 """The effect of a treatment, from a release with means by arm.
 
-The effect is about the population from which the rows were drawn, so its interval covers the
+The effect is about the population from which the rows were drawn. So its interval covers the
 sampling error as well as the noise.
 """
 
@@ -66,13 +66,13 @@ class ABTest(TabularMixin):
     Attributes:
         measure: the outcome.
         numbers: the columns, each with one value for each group. ``treatment`` and ``control`` are
-            the means; ``difference`` and ``lift`` have intervals that cover the effect in the
-            population from which the rows were drawn: noise and sampling error together.
-            ``noise_std`` and ``sampling_std`` are the two parts of the standard error of the
-            difference.
+            the means; ``difference`` and ``lift`` have intervals that contain the effect in the
+            population from which the rows were drawn. They cover the noise and the sampling error
+            together. ``noise_std`` and ``sampling_std`` are the two parts of the standard error of
+            the difference.
         level: each interval contains the effect with this probability.
-        is_joint: whether all intervals of the differences hold together with probability ``level``,
-            and the same for the intervals of the lifts.
+        is_joint: whether the intervals are joint. Then, with probability ``level``, all differences
+            lie within their intervals. The same holds for all lifts.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
         library: the library of the data frames; None if the data was no data frame.
@@ -101,7 +101,7 @@ class ABTest(TabularMixin):
         return outside
 
     def columns(self) -> Columns:
-        """Return the columns: keys, then the numbers; one row for each group."""
+        """Return the columns: keys, then the numbers; each group has one row."""
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -131,20 +131,21 @@ def ab_test(
             outcomes of 0 and 1, and too large for other outcomes.
         by: the groups within which the effect is estimated.
         level: the confidence level of each interval; None for the level of the release.
-        each: test each arm of the list ``treatment`` separately, as in an A/B/n test. All intervals
-            of the differences then hold together with probability ``level``, for any number of
-            arms, and so do all intervals of the lifts. Without it, the arms are one treatment.
+        each: test each arm of the list ``treatment`` separately, as in an A/B/n test. With this,
+            all differences lie within their intervals with probability ``level``, for any number of
+            arms. The same holds for all lifts. Without it, the arms are one treatment.
 
     Returns:
         The effect, its interval and the parts of its error.
 
     Raises:
-        InputError: the arm or the measure does not exist, the standard deviation is not above 0, or
+        InputError: the arm or the measure does not exist; the standard deviation is not above 0; or
             the measurements do not determine the means.
 
     Guarantees: post-processing. The interval covers the effect in the population if rows are
         independent draws from it. If a unit has up to ``max_rows`` rows, the sampling variance is
-        multiplied by ``max_rows``, the most that dependence between the rows of a unit can add.
+        multiplied by ``max_rows``. This is the most that the dependence between the rows of a unit
+        can add.
 
     Source: Fieller 1954 for the noise; Dunnett 1955 for several treatments with one control;
         Agresti and Coull, The American Statistician 52 (1998), for the variance of rates near 0 and
@@ -271,8 +272,8 @@ def _joint_multipliers(
 ) -> tuple[float, float]:
     """Return the multipliers of all differences, and of all ratios.
 
-    The errors of the noise and of the samples are simulated. All treatments have the same control,
-    and so the same sample of it.
+    The errors of the noise and of the samples are simulated. All treatments are compared with the
+    same control, so they share the sampling error of this control.
     """
     answers = simulate_answers(estimate, products_of_pairs([effect.pair for effect in effects]))
     errors_of_differences, errors_of_ratios = None, None
@@ -339,7 +340,7 @@ def design_effect(privacy: Privacy) -> int:
 
 
 def _check_outcome(domain: Domain, measure: str) -> None:
-    """Raise if the outcome is weighted: its sampling error is unknown."""
+    """Raise if the outcome is weighted; then its sampling error is unknown."""
     if type(domain.measure(measure)) is not Measure:
         raise refuse(
             "mean",

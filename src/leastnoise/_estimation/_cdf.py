@@ -4,23 +4,24 @@ All results are computed from the counts up to every cell.
 
 Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i the errors of their
 least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
-level of the band. Then with that probability all N_i and R_i lie within c sigma_i and c tau_i of
-their estimates simultaneously, and every share F_i = N_i / (N_i + R_i) lies between the quotients
+level of the band. Then, with that probability, all N_i and R_i lie within c sigma_i and c tau_i of
+their estimates simultaneously. Every share F_i = N_i / (N_i + R_i) then lies between the quotients
 of the ends. c is an order statistic of simulated releases of pure noise. Errors of least squares do
 not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
 coverage is at least the level for any noise, however few the simulations. The true function does
 not decrease, so the ends of the band are made non-decreasing. Every group has a separate c. Without
-simulations, c is the multiplier of the interval of a single count at the level 1 - (1 - level) / (2
-n - 1), where level is the level of the band and 2 n - 1 is the number of counts. Such a band is
-wider and takes less time.
+simulations, each count gets an interval at the level 1 - (1 - level) / (2 n - 1), and c is the
+multiplier of this interval. Here level is the level of the band, and 2 n - 1 is the number of
+counts. Such a band is wider and takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
 probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
 after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
 misses the quantile on either side with a probability of at most (1 - level) / 2, for any
-distribution of the values. D_i is a linear combination of counts, so its error is known: with u, b
-and t the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 - p) t.
+distribution of the values. D_i is a linear combination of counts, so its error is known. If u, b
+and t are the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 -
+p) t.
 """
 
 import math
@@ -257,10 +258,10 @@ class Quantile:
         low: the quantile is at least this.
         high: the quantile is at most this.
         group: the labels of the quantile's group; empty for all rows.
-        may_be_below: whether the quantile may lie below ``low``, because the interval reaches to
-            the first cell and this cell also counts values below the lowest bound.
-        may_be_above: whether the quantile may lie above ``high``, because the interval reaches to
-            the last cell and this cell also counts values above the highest bound.
+        may_be_below: whether the quantile may lie below ``low``. This is possible if the interval
+            reaches to the first cell and this cell also counts values below the lowest bound.
+        may_be_above: whether the quantile may lie above ``high``. This is possible if the interval
+            reaches to the last cell and this cell also counts values above the highest bound.
     """
 
     share: float
@@ -326,13 +327,13 @@ class Cdf(TabularMixin):
         attribute: the attribute, a number.
         values: upper end of every cell, in the attribute's own values, shape (n,).
         starts: lower end of every cell, shape (n,).
-        share: estimated part of the rows at or below each value, non-decreasing; shape (n,), or
-            with groups the numbers of groups along ``by``, then n.
-        low: lower end of the band, of the same shape.
+        share: estimated share of the rows at or below each value, non-decreasing. The shape is
+            (n,). With groups, it is the numbers of groups along ``by``, then n.
+        low: the lower ends of the band, in the same shape.
         high: upper end of the band.
         clips: whether the first and the last cell also count values beyond the bounds. If True, the
             share at the last value includes rows whose values are above that value.
-        count: estimated number of rows, or sum of their weights, by group.
+        count: the estimated number of rows of each group, or the sum of their weights.
         level: the band of each group contains the whole true function of that group with this
             probability.
         by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
@@ -504,8 +505,8 @@ def cdf(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; to count
-            them, request the function in the workload.
+            left out. Values beyond its bounds are also left out, unless its ``outside`` is "clip".
+            To count them, request the function in the workload.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
         by: attributes whose cells are groups, or mappings such as ``{"store":
@@ -513,8 +514,8 @@ def cdf(
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
         draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
-            1999, or to 199 for more than 33,000 cells; both numbers keep the level. If 0, nothing
-            is simulated and the band is wider.
+            1999, or to 199 for more than 33,000 cells. The band has its level with both numbers. If
+            0, nothing is simulated and the band is wider.
         seed: the seed of the simulation, which is public.
 
     Returns:
@@ -528,7 +529,7 @@ def cdf(
         the noise of the release and of the simulation. The band does not account for rows that the
         domain dropped or clipped.
 
-    Edge cases: if the count of a group is not significantly above 0, its band is from 0 to 1.
+    Edge cases: if the count of a group is not significantly above 0, its band extends from 0 to 1.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
     >>> release = ln.release(
@@ -726,8 +727,8 @@ def quantiles(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; to count
-            them, request the quantiles in the workload.
+            left out. Values beyond its bounds are also left out, unless its ``outside`` is "clip".
+            To count them, request the quantiles in the workload.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
@@ -739,12 +740,12 @@ def quantiles(
 
     Returns:
         The quantiles, one for each share, group by group in the order of the domain. The p-quantile
-        is the least value with at least a share p of the rows at or below it. Only the cell that
-        contains a value is known, so an interval extends from the lower end of one cell to the
-        upper end of another.
+        is the least value with at least a share p of the rows at or below it. The release has only
+        the cell of a value, so an interval extends from the lower end of one cell to the upper end
+        of another.
 
     Raises:
-        InputError: the attribute is not a number, the measurements do not determine the counts, or
+        InputError: the attribute is not a number; the measurements do not determine the counts; or
             a share or the level is out of range.
 
     Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as

@@ -68,13 +68,13 @@ class Differences(TabularMixin):
             two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) each have
             columns for the standard error and the ends of the interval. Where ``ratio_bounded`` is
             0, the interval of the ratio is unbounded because the interval of ``against`` contains
-            0. For two releases of surveys that state the sampling errors of the same table,
-            ``difference_both_low`` and ``difference_both_high`` are the ends of the interval for
-            noise and samples, likewise for ``ratio`` and ``lift``, and ``difference_sampling_std``
-            is the standard error of the samples.
+            0. Suppose that two releases of surveys state the sampling errors of the same table.
+            Then ``difference_both_low`` and ``difference_both_high`` are the ends of the interval
+            for noise and samples together. ``ratio`` and ``lift`` have the same columns.
+            ``difference_sampling_std`` is the standard error of the samples.
         level: each interval contains its true value with this probability.
-        is_joint: whether all intervals of the differences hold together with probability ``level``,
-            and the same for the intervals of the ratios.
+        is_joint: whether the intervals are joint. Then, with probability ``level``, all differences
+            lie within their intervals. The same holds for all ratios.
         library: the library of the data frames; None if the data was no data frame.
     """
 
@@ -92,7 +92,7 @@ class Differences(TabularMixin):
         return f"{self.heading}, {intervals_text(self.level, is_joint=self.is_joint)}"
 
     def columns(self) -> Columns:
-        """Return the columns: keys, then the numbers; one row for each group."""
+        """Return the columns: keys, then the numbers; each group has one row."""
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -404,9 +404,9 @@ def compare_groups(
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
         level: the confidence level of each interval; None for the level of the release.
-        each: compare each group of the list ``group`` separately. All intervals of the differences
-            then hold together with probability ``level``, for any number of groups, and so do all
-            intervals of the ratios and lifts.
+        each: compare each group of the list ``group`` separately. With this, all differences lie
+            within their intervals with probability ``level``, for any number of groups. The same
+            holds for all ratios and for all lifts.
 
     Returns:
         A table; ``frame()`` returns it as a data frame.
@@ -415,8 +415,8 @@ def compare_groups(
         InputError: the cells do not exist, the groups overlap, or the measurements do not determine
             an answer or its error.
 
-    Guarantees: post-processing. The covariances of the errors are exact, so each interval covers
-    its true value about as often as the intervals of the release do, for any counts.
+    Guarantees: post-processing. The covariances of the errors are exact. So, for any counts, each
+    interval covers its true value about as often as the intervals of the release do.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 
@@ -592,7 +592,7 @@ def compare_releases(
         A table; ``frame()`` returns it as a data frame.
 
     Raises:
-        InputError: the groups differ, the bounds of a measure differ, or the measurements of a
+        InputError: the groups differ; the bounds of a measure differ; or the measurements of a
             release do not determine an answer.
 
     >>> domain = ln.Domain(sex=["F", "M"])
@@ -843,10 +843,11 @@ def shares(
 
     Returns:
         A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of
-        ``of`` are excluded from the parts and the total, as in the table of the release.
+        ``of`` are excluded from the parts and from the total. The table of the release excludes the
+        same rows.
 
     Raises:
-        InputError: an attribute is in both ``of`` and ``by``, the measure may be negative, or the
+        InputError: an attribute is in both ``of`` and ``by``; the measure may be negative; or the
             measurements do not determine an answer.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))

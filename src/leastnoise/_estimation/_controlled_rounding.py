@@ -1,9 +1,9 @@
 """Controlled rounding: tables that add up after rounding.
 
 The cells of the finest table are rounded down or up to whole numbers. Every cell of every other
-table is the sum of rounded cells, and this sum is again the true sum rounded down or up (Cox 1987).
-For tables that nest, and for two tables that cross, such a rounding always exists. For other tables
-some sums may have to differ by more than 1, and they differ by as little as possible.
+table is the sum of rounded cells. This sum is the true sum, rounded down or up (Cox 1987). Such a
+rounding always exists if the tables nest, and also for two tables that cross. For other tables,
+some sums may have to differ by more than 1. They then differ by as little as possible.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,22 @@ seconds. All tables of two of three attributes take 4 seconds for 3600 cells (on
 _INTEGRALITY_TOLERANCE = 1e-7
 # cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
 _MISS_COST = 1e4
-_SOLVER_SECONDS = 60.0  # time limit of the solver, after which its best rounding is used
+_SOLVER_SECONDS = 60.0  # time limit of the solver; after it, the solver's best rounding is used
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
     """Round cells such that each table sum is also rounded down or up.
 
     Args:
-        cells: the estimates of the finest table, in rounding steps, of the shape of the table.
+        cells: the estimates of the finest table, in rounding steps; the shape is the shape of the
+            table.
         finest: the finest table; the queries of all tables partition its cells.
         products: the tables whose cells are sums of the finest cells.
 
     Returns:
-        Whole numbers, each less than 1 from its cell. If such a rounding exists and the solver
-        finds it in a minute, every sum of a table is less than 1 from the sum of the cells.
-        Otherwise some sums differ by slightly more.
+        Whole numbers; each differs from its cell by less than 1. If such a rounding exists and the
+        solver finds it within a minute, every sum of a table differs by less than 1 from the sum of
+        the cells. Otherwise some sums differ by slightly more.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the
         conditions. The method solves an integer program that rounds as many cells as possible to
@@ -103,7 +104,7 @@ def _identity(size: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - SciP
 
 
 def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
-    """Return, for each coarser table, the index of the sum of each cell."""
+    """Return, for each coarser table, the index of the sum that has each cell."""
     finest_groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
     first_cells = {
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()

@@ -23,9 +23,9 @@ _LARGEST_COVARIANCE = 0.25  # the largest absolute covariance of two measures on
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    They describe the rows that have a value of every one of the measures, not a population, so
-    covariances are divided by the number n of these rows, not by n - 1. Arrays have the shape of
-    the groups along ``by``, whose last key is the pair.
+    They describe the rows that have a value of every one of the measures, and not a population from
+    which the rows were drawn. So covariances are divided by the number n of these rows, not by
+    n - 1. Arrays have the shape of the groups along ``by``, whose last key is the pair.
 
     Attributes:
         measures: the measures.
@@ -91,9 +91,9 @@ def correlations(
 ) -> Correlations:
     """Estimate covariances and correlations of all pairs of measures by group.
 
-    They describe the rows that have a value of every one of the measures. They are computed from
-    three kinds of measured numbers: the number of these rows, the sums of deviations, and the sums
-    of products of deviations.
+    They describe the rows that have a value of every one of the measures. Three kinds of measured
+    numbers are used: the number of these rows, the sums of deviations, and the sums of products of
+    deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -110,9 +110,9 @@ def correlations(
             not exist.
 
     Guarantees: post-processing. Intervals come from the delta method, with the multiplier of the
-        release's own intervals. If the count (or, for a correlation, a variance) is not
-        significantly above 0, the interval contains all values that the bounds allow. Intervals
-        cover with about probability ``level`` or more.
+        release's own intervals. The interval contains all values that the bounds allow if the count
+        is not significantly above 0. For a correlation, this also applies to its variances.
+        Intervals cover with about probability ``level`` or more.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],

@@ -35,10 +35,10 @@ class Determination(GroupIntervals):
         response: the measure that is explained.
         predictors: the measures that explain it.
         by: the names of the columns of the groups.
-        r_squared: estimated R^2, less the part that the noise adds on average, between 0 and 1; NaN
-            where the noise hides R^2.
-        low: lower ends of the intervals; 0 where the noise hides R^2.
-        high: upper ends; 1 in the same groups.
+        r_squared: estimated R^2, between 0 and 1; the amount that the noise adds on average is
+            subtracted. NaN where the noise hides R^2.
+        low: lower ends of the intervals; 0 in groups where the noise hides R^2.
+        high: upper ends; 1 in these groups.
         std_error: standard errors by the delta method to second order; NaN in the same groups.
         counts: the estimated numbers of rows with all values.
         level: each interval contains its true R^2 with this probability.
@@ -65,7 +65,7 @@ class Determination(GroupIntervals):
         return self.r_squared, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the numeric columns: R^2, interval, error, count."""
+        """Return the numeric columns: R^2, its interval, its error, and the count."""
         return {
             "r_squared": self.r_squared,
             "low": self.low,
@@ -106,11 +106,11 @@ def r_squared(
         InputError: the measurements do not determine the sums by these groups, or the measure does
             not exist.
 
-    Guarantees: post-processing. The interval contains every R^2 that noise explains, by the delta
-        method to second order, because the first order vanishes at R^2 = 0. If the group has too
-        few rows, or the variance of the response or the smallest eigenvalue of the normal equations
-        is not significantly above 0, the interval is from 0 to 1. Intervals cover with about
-        probability ``level`` or more.
+    Guarantees: post-processing. The interval contains every R^2 that is compatible with the noise.
+        It uses the delta method to second order, because the first order vanishes at R^2 = 0. The
+        interval extends from 0 to 1 in three cases: the group has too few rows, the variance of the
+        response is not significantly above 0, or the smallest eigenvalue of the normal equations is
+        not. Intervals cover with about probability ``level`` or more.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -181,10 +181,10 @@ def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
 def _clear_columns(estimated: EstimatedMoments, stretch: FloatArray) -> dict[str, FloatArray]:
     """Return R^2 with interval and error in groups whose noise leaves it clear.
 
-    Let x be the true R^2, N the covariance matrix of the error e of the effects v, and T = |v|^2
-    the R^2 of the noisy moments. Then T has the mean x + tr N and the variance Q + 4 x a, where Q
-    is the variance of |e|^2 and a is the variance of e along v. The interval has all x for which T
-    is at most z standard errors from its mean.
+    Let x be the true R^2, and N the covariance matrix of the error e of the effects v. Let T =
+    |v|^2 be the R^2 of the noisy moments. Then T has the mean x + tr N and the variance Q + 4 x a,
+    where Q is the variance of |e|^2 and a is the variance of e along v. The interval has all x for
+    which T is at most z standard errors from its mean.
     """
     effects = standardised_effects(estimated.moments)
     direction = effects.direction()
@@ -227,8 +227,8 @@ def _effect_noise(
 ) -> _EffectNoise:
     """Return the noise of standardised effects.
 
-    With independent noises of part D in the effects, and excess kurtosis k, |e|^2 has the variance
-    2 tr (D D^T)^2 + k sum_m |D_m|^4.
+    Suppose that the effects contain independent noises, with the parts D and the excess kurtosis k.
+    Then |e|^2 has the variance 2 tr (D D^T)^2 + k sum_m |D_m|^4.
     """
     parts = [estimated.scales.contributions(one, noise) for one in effects.gradients]
     shares = np.stack([part.reshape(len(part), -1) for part in parts], axis=1)

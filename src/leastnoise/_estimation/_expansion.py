@@ -1,11 +1,12 @@
 """Estimates along one attribute from a data-dependent mechanism.
 
-Given the choices of the mechanism (the regime, the buckets), the error of an answer has two parts.
-*Noise* was added for privacy; its variance is exact if the shrinkage factors are taken as fixed.
-*Approximation* is the error of treating cells as equal that are not. The approximation error
-depends on the data and is estimated from the same noisy numbers. For shrunk answers, it is
-estimated from the distances between differences and their posterior means, beyond the distances
-that noise explains. The changes to make blocks consistent also count as approximation.
+Suppose that the choices of the mechanism (the regime, the buckets) are given. Then the error of an
+answer has two parts. *Noise* was added for privacy; its variance is exact if the shrinkage factors
+are taken as fixed. *Approximation* is the error from cells that are treated as equal although they
+differ. The approximation error depends on the data and is estimated from the same noisy numbers.
+For shrunk answers, it is estimated from the distances between differences and their posterior
+means, as far as noise does not explain these distances. The changes to make blocks consistent also
+count as approximation.
 
 Levels of blocks are shrunk to their posterior means. If a second step measured buckets, the
 posterior means are conditional on the results of the two steps.
@@ -83,8 +84,8 @@ class RowErrors:
     Attributes:
         size: the number of cells.
         up_to: maps each edge t to a row, the linear function that sums the first t cells.
-        variances: maps rows to the variances of their errors, shape (rows,); several kinds of
-            errors are on leading axes.
+        variances: maps rows to the variances of their errors, shape (rows,); if there are several
+            kinds of errors, they are on leading axes.
         covariance: maps rows to the covariance of their errors, shape (rows, rows), with the same
             leading axes.
     """
@@ -192,14 +193,15 @@ class BucketExpansion:
 
     @cached_property
     def even(self) -> FloatArray:
-        """The cells, each with an even part of its bucket's count, shape (n,)."""
+        """The cells, shape (n,); each has an equal part of its bucket's count."""
         return spread_evenly(self.counts, self.buckets.lengths)
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The estimated cells, bounded by the counts of enclosing blocks, (n,).
+        """The estimated cells, (n,), bounded by the counts of enclosing blocks.
 
-        After that, no aligned block has a negative count or more than the block that contains it.
+        The result is that no aligned block has a negative count, or a larger count than the block
+        that contains it.
         """
         halving = HalvingTree(self.buckets.size)
         return halving.cells_of(halving.differences(self.even))
@@ -297,9 +299,10 @@ class Posterior:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Posterior means of cells, bounded by the counts of enclosing blocks, (n,).
+        """Posterior means of cells, (n,), bounded by the counts of enclosing blocks.
 
-        After that, no block has a negative count or more than the block that contains it.
+        The result is that no block has a negative count, or a larger count than the block that
+        contains it.
         """
         return self.halving.cells_of(self.mean)
 
@@ -341,9 +344,10 @@ class _PosteriorErrors:
     The methods return the two kinds along a new first axis.
     """
 
-    # Let R and E be the rows and the noise of the second step, V the fitted posterior of the first,
-    # and G = V R' (R V R' + E)^-1. Errors e of the first step and f of the second leave the error
-    # ``(1 - G R) e + G f``, also if e does not have the variances V.
+    # Let R and E be the rows and the noise of the second step, and let V be the fitted posterior of
+    # the first step. Let G = V R' (R V R' + E)^-1. Errors e of the first step and f of the second
+    # step leave the error ``(1 - G R) e + G f``. This holds even if V does not describe the
+    # variances of e.
 
     def __init__(self, posterior: Posterior) -> None:
         from scipy.sparse import hstack
@@ -352,7 +356,7 @@ class _PosteriorErrors:
         rows = posterior.rows
         self._inverse = posterior.inverse
         self._kinds = (first.noise, first.errors)
-        # V R' as three column blocks: V fitted, V of the noise, V of the total error
+        # V R' as three column blocks: for V as fitted, V of the noise, and V of the total error
         crossed = [rows.multiply(kind).T for kind in (first.variances, *self._kinds)]
         self._crossed = hstack(crossed).tocsr()
         _, *spreads = self._split(rows)
@@ -363,7 +367,7 @@ class _PosteriorErrors:
         return np.split((rows @ self._crossed).toarray(), 3, axis=1)
 
     def variances(self, rows: Any) -> FloatArray:
-        """Return noise and total error variance of each row, shape (2, rows)."""
+        """Return the variances of noise and total error of rows, shape (2, rows)."""
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)
@@ -376,7 +380,7 @@ class _PosteriorErrors:
         return np.stack(by_kind)
 
     def covariance(self, rows: Any) -> FloatArray:
-        """Return noise and total error covariances of rows, (2, rows, rows)."""
+        """Return the covariances of noise and total error, (2, rows, rows)."""
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)

@@ -2,10 +2,11 @@
 
 Let e_i be the errors of some estimates, and s_i their standard errors. Let c be a quantile of max_i
 |e_i| / s_i, at the level of the intervals. Then with that probability all true values lie within c
-s_i of their estimates simultaneously. c is an order statistic of simulated noise. As for the band
-of a distribution function, the coverage is at least the level for any noise, up to the errors of
-the delta method for quotients. If the simulation would be too large, every interval gets an equal
-part of the error probability (the union bound), which makes the intervals slightly wider.
+s_i of their estimates simultaneously. c is an order statistic of simulated noise. For any noise,
+the coverage is at least the level, up to the errors of the delta method for quotients. The band of
+a distribution function has the same property. If the simulation would be too large, the union bound
+is used: every interval gets an equal part of the error probability, so the intervals are slightly
+wider.
 """
 
 import math
@@ -79,7 +80,7 @@ def joint_multiplier(
         errors: simulated errors, shape (draws, *stds.shape); None without a simulation.
         stds: the standard errors; NaN for unbounded intervals, which always hold.
         noise: the kind of noise.
-        level: the probability with which all intervals contain their true values.
+        level: the probability that all intervals contain their true values.
     """
     has_error = np.isfinite(stds) & (stds > 0)
     intervals = int(has_error.sum())

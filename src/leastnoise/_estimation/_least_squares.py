@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def std(self) -> FloatArray:
-        """Standard errors from noise and, if known, from approximation."""
+        """Standard errors: from noise and, if it is known, from approximation."""
         if self.approximation_std is None:
             return self.noise_std
         return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
@@ -151,7 +151,7 @@ class Estimate:
 
     @property
     def receipts(self) -> tuple[str, ...]:
-        """The receipts of all payments; empty if the noise was seeded."""
+        """The receipts of all payments; an empty tuple if the noise was seeded."""
         receipt = self.observation.receipt
         return (receipt, *self.earlier_receipts) if receipt else ()
 
@@ -369,7 +369,7 @@ def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iter
 
 
 CatalogueText: TypeAlias = tuple[str, Mapping[str, object]]
-"""A sentence of the catalogue of texts: its name, and the values of its placeholders."""
+"""A sentence of the catalogue of texts: its name and its placeholder values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,8 +381,9 @@ class Finding:
     Attributes:
         linear: whether answers are unbiased least-squares estimates from queries that the plan
             fixed.
-        answers_new_questions: whether least squares can answer queries outside the workload with
-            known errors. This holds if no measured query was chosen based on the noise of another.
+        answers_new_questions: whether least squares can answer queries outside the workload and
+            state their errors. This holds if no measured query was chosen based on the noise of
+            another.
         interval: the name of the text in the catalogue that says how ``low`` and ``high`` are
             computed.
         reading: the name of the text in the catalogue that explains the two errors.

@@ -9,8 +9,8 @@ for each attribute set tau. The result is the point nearest to these components:
     subject to  every cell of every requested table >= 0,  v(empty) = max(u(empty), 0)
 
 The total is fixed, because otherwise clipping negative noise would increase it. Multipliers y_T >=
-0, one for each cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual,
-whose slopes are the cells at v, is maximised by L-BFGS-B.
+0, one for each cell, give v(tau): it is u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The
+dual, whose slopes are the cells at v, is maximised by L-BFGS-B.
 
 Cells that are still negative are corrected exactly: all components except the total are multiplied
 by 1 - a. This mixes every table with the uniform table, which keeps the tables consistent.
@@ -164,13 +164,13 @@ def locally_non_negative(
 
     The likelihood is based on the noise of the unbiased estimate.
     """
-    # Post-processing. Every cell of every requested table is at least 0, tables agree on shared
-    # attributes up to rounding, and the total is the estimated total (or 0). Not guaranteed: that
-    # any data set with non-negative cells has all these tables; that a table or a sum of cells is
-    # nearer to the truth than its unbiased estimate; that the answers are unbiased. Cells near 0
-    # are raised on average, other cells are lowered. Standard errors of the unbiased answers do not
-    # apply. If the estimate has no negative cell, it is returned unchanged, without any round. An
-    # estimated total of at most 0 gives zeros.
+    # Post-processing. Every cell of every requested table is at least 0. Tables agree on shared
+    # attributes up to rounding. The total is the estimated total (or 0). Not guaranteed: that a
+    # data set with non-negative cells exists that has all these tables; that a table or a sum of
+    # cells is nearer to the truth than its unbiased estimate; that the answers are unbiased. Cells
+    # near 0 are raised on average, other cells are lowered. Standard errors of the unbiased answers
+    # do not apply. If the estimate has no negative cell, it is returned unchanged, without any
+    # round. An estimated total of at most 0 gives zeros.
     requested = list(dict.fromkeys(tables))
     domain = estimate.observation.measurements.domain
     wide = [names for names in requested if not any(set(names) < set(other) for other in requested)]
@@ -190,11 +190,11 @@ def residual_precisions(
 ) -> dict[Names, float]:
     """Return the precision (1 / variance) of every residual component.
 
-    The precision is computed as the dimension of the component divided by its summed variance,
-    which is exact if all strategies are identities.
+    The precision is the dimension of the component, divided by its summed variance. This is exact
+    if all strategies are identities.
     """
-    # The components of a table are orthogonal, so the summed variance of a table is the sum of the
-    # variances of its components, each spread over the cells of the table.
+    # The components of a table are orthogonal, and each is spread over the cells of the table. So
+    # the summed variance of a table is the sum of the variances of its components.
     domain = estimate.observation.measurements.domain
     spread_variances: dict[Names, float] = {}
     precision: dict[Names, float] = {}

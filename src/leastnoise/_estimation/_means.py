@@ -41,8 +41,8 @@ class Means(GroupIntervals):
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
-        counts: the estimated numbers of values, or the sums of their weights, by which the sums
-            were divided.
+        counts: the divisors of the sums: the estimated numbers of values, or the sums of their
+            weights.
         divisor: the name of the column of ``counts``: ``count``, or ``sum_of_weights``.
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the
@@ -96,8 +96,8 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         level: the confidence level of each interval, separately.
 
     Returns:
-        The means. The values of the measure are clipped to its bounds, and also at the limits of
-        the plan if the plan has limits.
+        The means. The values of the measure are clipped to its bounds. If the plan has limits, the
+        values are also clipped to these limits.
 
     Raises:
         InputError: the measurements do not determine the sums and counts by these groups, or the

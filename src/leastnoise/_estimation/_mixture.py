@@ -2,13 +2,13 @@
 
 Within a component of the mixture, the attributes are independent.
 
-The table of the model for a set of attributes is a sum over the components: the share of each
-component times the outer product of its distributions along these attributes. So a few thousand
-numbers determine every table of any size. The fit minimises half the squared residuals in units of
-their noise, plus a multiple (the penalty) of the mutual information between the component and each
-attribute. The penalty is adjusted until the residuals have the size that they would have if the
-model were correct (the discrepancy principle). The fit is deterministic, because it starts from a
-fixed seed.
+For a set of attributes, the table of the model is a sum over the components. Each component adds
+its share times the outer product of its distributions along these attributes. So a few thousand
+numbers determine every table of any size. The fit minimises two terms: half the squared residuals
+in units of their noise, plus a penalty. The penalty is a multiple of the mutual information between
+the component and each attribute. The penalty is adjusted until the residuals have the size that
+they would have if the model were correct (the discrepancy principle). The fit is deterministic,
+because it starts from a fixed seed.
 
 Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are from
     Adam (arXiv 1412.6980).
@@ -36,7 +36,8 @@ _STEPS_BETWEEN_CHECKS = 10  # steps between two checks of the residual
 # maximum number of steps, if answers are moved towards the measurements and if they are not
 ROUNDS = 300
 MORE_ROUNDS = 1500
-# factors of the penalty; it is lowered if residuals fall by less than this share in ten rounds
+# factors of the penalty; the penalty is lowered if residuals fall by less than this share in ten
+# rounds
 _PENALTY_INCREASE = 1.25
 _PENALTY_DECREASE = 0.85
 _LEAST_RESIDUAL_DECREASE = 0.01
@@ -49,8 +50,8 @@ _THRESHOLD_FRACTION = (
 # the least count of a cell is this fraction of the noise, divided evenly among all cells
 _LEAST_COUNT_RATIO = 0.05
 _SMOOTHING_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
-# the mean squared residual, in units of the noise, that a fit should leave; below 1 because a fit
-# follows some of the noise
+# the mean squared residual, in units of the noise, that a fit should leave; it is below 1 because a
+# fit follows some of the noise
 RESIDUAL = 0.9
 
 
@@ -72,7 +73,7 @@ class NoisyTable:
 class Mixture:
     """A mixture of product distributions: shares and distributions.
 
-    ``shares`` has shape (components,); each attribute has an array of shape (cells, components).
+    ``shares`` has shape (components,); the array of each attribute has shape (cells, components).
     """
 
     shares: FloatArray
@@ -184,9 +185,9 @@ def _join_tables(
     products are faster than many small ones.
 
     Returns:
-        For each joined table: the parts along every axis; the counts, of shape (cells of all axes
-        but the last, cells of the last); and, for every cell of the last axis, the number of rows
-        in units of the noise.
+        Three values for each joined table: the parts along every axis; the counts, of shape (cells
+        of all axes but the last, cells of the last); and, for every cell of the last axis, the
+        number of rows in units of the noise.
     """
     joined = []
     first_parts = []
@@ -309,8 +310,8 @@ class _Fit:
     ) -> tuple[float, FloatArray, FloatArray]:
         """Return the sum of squared residuals, and half its two gradients.
 
-        The first gradient is with respect to the distributions, without the factor of the shares;
-        the second is with respect to the shares.
+        The first gradient is with respect to the distributions; it lacks the factor of the shares.
+        The second gradient is with respect to the shares.
         """
         parts = self.parts
         pulls = self.pulls

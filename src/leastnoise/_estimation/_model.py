@@ -5,16 +5,16 @@ The stated errors include the error of the model.
 If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
 fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Answers lie between
 the model and the measurements, at the point where an unbiased estimate of the squared error is
-least. On bins, this point is chosen separately for each class of cells of similar size: for large
-cells the measurement is often better than the model, for small cells rarely. The published errors
-are based on the same estimates of the squared error. For these estimates, the model is refitted to
-tables to which noise of the same size is added once more.
+least. On bins, this point is chosen separately for each class of cells of similar size. For large
+cells, the measurement is often better than the model; for small cells, it rarely is. The published
+errors are based on the same estimates of the squared error. For these estimates, the model is
+refitted to tables to which noise of the same size is added once more.
 
 Records that agree with a release are rows of codes, made from a model by systematic rounding. Each
-component of the mixture, and each value of an attribute within a component, gets a whole number of
-records that differs from the model's number by less than one record. Within a component, the values
-of each attribute are shuffled, because the attributes are independent there. A record equals a real
-row only by chance.
+component of the mixture gets a whole number of records, and so does each value of an attribute
+within a component. This number differs from the model's number by less than one record. Within a
+component, the values of each attribute are shuffled, because the attributes are independent there.
+A record equals a real row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
     perturbation), Nixon et al. 2201.10545, Madow 1949 (rounding).
@@ -76,12 +76,12 @@ MOST_RECORDS = 2**27  # maximum number of synthetic records
 _RETENTION_DEDUCTION = 0.1
 # maximum number of cells of a table to which a model is fitted after the release
 _MOST_CELLS = 2**20
-_LEAST_STD = 1e-3  # rows; public tables have no noise, and a fit divides by it
+_LEAST_STD = 1e-3  # rows; public tables have no noise, but a fit divides by the noise
 # the parts of the way from least squares to the model that are tried
 _STEPS_TO_MODEL = (0.0, 0.25, 0.5, 0.7, 0.9)
 _MOST_REDRAWS = 100  # attempts to draw records without impossible values
-# Public counts are fitted as if they had this part of the noise, in tables of at most
-# _MOST_PUBLIC_ATTRIBUTES attributes.
+# Public counts are fitted as if they had this part of the noise. This applies to tables of at
+# most _MOST_PUBLIC_ATTRIBUTES attributes.
 _PUBLIC_NOISE_RATIO = 0.25
 _MOST_PUBLIC_ATTRIBUTES = 2
 # least size of a cell, relative to the average cell, when errors are divided among cells
@@ -338,8 +338,9 @@ class ModelEstimator:
     def _shrinkage(self) -> FloatArray:
         """The kept fraction of each measured residual, shape (3, size classes).
 
-        For tables of one to three attributes and each size class, it is 1 minus a ratio: the noise
-        that the model does not follow, plus two standard errors, divided by the squared gap.
+        For tables of one to three attributes and each size class, it is 1 minus a ratio. The
+        numerator is the noise that the model does not follow, plus two standard errors. The
+        denominator is the squared gap.
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
@@ -487,8 +488,8 @@ class ModelEstimator:
         The variances depend on the size class of a cell. For unmeasured tables, typical variances
         are returned.
         """
-        # The variance has three parts: chance, a part of the cell itself, and for the cells of a
-        # bin the possibility that all rows of the bin are in one cell.
+        # The variance has three parts: chance; a part of the cell itself; and, for the cells of a
+        # bin, a part for the possibility that all rows of the bin are in one cell.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
@@ -772,8 +773,8 @@ class ShrunkToModel:
         )
         noise = self.least_squares.estimate(product).noise_std
         mean_count = self.measured.total / math.prod(self._sizes[name] for name in names)
-        # Large cells are moved by more than small ones, in proportion to what they hold or leave;
-        # tables of one attribute are fitted by least squares.
+        # Large cells are moved by more than small ones, in proportion to the rows that they have or
+        # leave free. Tables of one attribute are fitted by least squares.
         clipped = np.clip(
             np.minimum(values, self.measured.total - values), _LEAST_CELL_RATIO * mean_count, None
         )
@@ -868,8 +869,8 @@ def draw_records(
     """Return synthetic records as codes, in random order, shape (rows, n).
 
     Rows with impossible combinations of codes are drawn again. If a public group has too many rows,
-    some of its rows get the codes of groups with too few rows, only in the attributes of the public
-    counts.
+    some of its rows get the codes of groups with too few rows. Only the attributes of the public
+    counts change.
     """
     codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
     for again in range(_MOST_REDRAWS + 1):
@@ -901,7 +902,7 @@ def _project_to_public_counts(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Change the fewest records such that public counts hold, in place.
+    """Change the fewest records such that public counts hold; edit in place.
 
     Afterwards, every group has its public share of the rows.
     """

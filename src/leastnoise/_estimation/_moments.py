@@ -19,7 +19,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import By, Factors, groups_of, join_measures, queries
 
-_GROUPS_AT_ONCE = 2**11  # groups; their matrices of 12 rows, one for each coefficient, take 30 MB
+_GROUPS_AT_ONCE = 2**11  # their matrices of 12 rows, one for each coefficient, take 30 MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,9 +28,9 @@ class EstimatedMoments:
 
     Attributes:
         scales: the scales of the moments.
-        moments: matrices of shape (groups, rows, rows), both triangles.
-        noise: standard errors without the part of the noise that is shared with the count, upper
-            triangle.
+        moments: matrices of shape (groups, rows, rows) with both triangles.
+        noise: standard errors, without the part of the noise that is shared with the count; only
+            the upper triangle.
         interval_noise: ``noise``, each with half a step added because the noise is discrete.
         multiplier: the half width of an interval in standard errors.
         noise_kind: the kind of noise of the sums.
@@ -119,7 +119,7 @@ def estimate_moments(
         level: the confidence level of the intervals.
 
     Raises:
-        InputError: the sums were not measured, or not by these groups.
+        InputError: the sums were not measured, or not for these groups.
     """
     estimate = estimate_of(source)
     plan = estimate.observation.measurements

@@ -4,16 +4,16 @@ These answers are biased. They are published in addition to the unbiased answers
 them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
-no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
-guarantee. A marginal keeps its total, because clipping would otherwise increase the total.
+no farther from the truth than the unbiased table is, in Euclidean distance. Sums of cells have no
+such guarantee. A marginal keeps its total, because clipping would otherwise increase the total.
 
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
-table, the finest, has the cells or the groups of levels of which all other tables are sums. The
+table, the finest, has the cells or the groups of levels. All other tables are sums of it. The
 finest table is estimated attribute by attribute and level by level. The estimates of the groups
 within a larger group are moved to the nearest numbers (least squares) that add up to the number of
-the larger group; if requested, all are at least 0. Whole numbers are differences of rounded
-cumulative sums, so that each number, and the sum of any run of neighbours, changes by less than
-one. All tables are sums of the finest table, so they agree.
+the larger group. If requested, all numbers are at least 0. Whole numbers are differences of rounded
+cumulative sums. So each number changes by less than one, and so does the sum of any run of
+neighbours. All tables are sums of the finest table, so they agree.
 
 The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
 explain all measurements best.
@@ -22,9 +22,9 @@ explain all measurements best.
     subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
 with M and b as in `JointBlocks`. Cells come closer to the truth, but sums of cells may not. The
-total is fixed, because clipping noise below 0 would otherwise increase it where the measurements
-determine it only weakly. The method is projected gradients in the metric of the diagonal of M, with
-Nesterov's momentum, which restarts where it points uphill. The method stops at a small duality gap.
+total is fixed: if the measurements determine it only weakly, clipping noise below 0 would otherwise
+increase it. The method is projected gradients in the metric of the diagonal of M, with Nesterov's
+momentum. The momentum restarts where it points uphill. The method stops at a small duality gap.
 With g the gradient at x, f(x) - f* is at most x^T g - (sum) * min g, the linear bound on the
 simplex. Every answer q x then differs from the answer of the exact minimiser by at most sqrt(2
 (f(x) - f*)) times the unbiased standard error of q x.
@@ -117,8 +117,8 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
     """Return the table whose cells sum to all other tables, or None.
 
-    Along every attribute, this table has the cells, or groups that divide the cells, such as the
-    groups of a level.
+    Along every attribute, this table has cells, or groups that divide the cells, such as the groups
+    of a level.
 
     Args:
         products: the tables.
@@ -334,8 +334,8 @@ def project_to_simplices(
     The distance has a weight for each cell; ``active_guess`` marks the cells that are expected to
     be positive.
     """
-    # y = max(0, x - shift / weight). The sum of y is a convex, piecewise linear and falling
-    # function of the shift, so Newton's method from any set of cells ends at the right shift. From
+    # y = max(0, x - shift / weight). The sum of y is a convex, piecewise linear and decreasing
+    # function of the shift. So Newton's method reaches the right shift from any set of cells. From
     # the second step on, each set of active cells lies within the previous set.
     inverse = 1 / weights
     target_sums = np.where(sums > 0, sums, 1.0)
@@ -361,7 +361,7 @@ def project_to_simplices(
 def projection_method(product: Product) -> str:
     """Return the name of the method that makes a table non-negative.
 
-    The name is ``marginal``, ``prefix``, ``clip`` or, without a projection, ``none``.
+    The name is ``marginal``, ``prefix`` or ``clip``; it is ``none`` if there is no projection.
     """
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
@@ -583,7 +583,7 @@ def simulate_noise(
 def _simulate_block(
     plan: Measurements, index: int, draws: int, generator: np.random.Generator
 ) -> FloatArray:
-    """Return simulated noise of the queries of a block, (queries, draws)."""
+    """Return simulated noise of the queries of a block, shape (queries, draws)."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(draws)
     if plan.noise.norm == 1:
@@ -633,8 +633,8 @@ def non_negative_cells(
     diagonal = joint.diagonal()
     sums = np.maximum(unbiased.sum(axis=0), 0.0)
     weights = np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
-    # The bound is slightly more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration
-    # from a positive start.
+    # The bound is slightly more than the largest eigenvalue of D^-1/2 M D^-1/2. The eigenvalue is
+    # found by power iteration from a positive start.
     scale = np.sqrt(weights)
     vector = scale / np.linalg.norm(scale)
     bound = 1.0

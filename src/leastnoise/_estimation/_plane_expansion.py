@@ -4,11 +4,11 @@ The errors have two parts: noise and approximation.
 
 The mechanism treats the cells of each block as equal. The noise variance is the variance of least
 squares for the given blocks, which is exact if no bounds apply. The approximation error is
-estimated by assuming that a part is as uneven inside as it differs from its neighbours, beyond the
-noise.
+estimated with an assumption: the cells inside a part differ from each other as much as the part
+differs from its neighbours, beyond the noise.
 
-Cells are in an order in which every block is a run of neighbours; a layer of blocks is given by the
-first cells of the blocks. All numbers are public.
+Cells are in an order in which every block is a run of neighbours. A layer of blocks is stored as
+the first cells of the blocks. All numbers are public.
 """
 
 import math
@@ -76,12 +76,12 @@ def shrinkage_factors(
     density.
     """
     # There is a factor for each block of the first round and each level: ``1 - (k - 2) / q``, at
-    # least 0, with q the sum of the k squared deviations in units of their noise. If the block is
-    # even, q is about k and the factor is near 0. If its parts differ far beyond the noise, the
+    # least 0, where q is the sum of the k squared deviations in units of their noise. If the block
+    # is even, q is about k and the factor is near 0. If its parts differ far beyond the noise, the
     # factor is near 1. Above the blocks of the first round, the table is one group. Its factor is 1
-    # if q is larger than noise explains: above ``k + 2 sqrt(5 k)``, where 5 is the variance of
-    # squared Laplace noise. Otherwise a single heavy block would lose more than many even blocks
-    # gain. The factor of the total is ``1 - 1 / q``, because a total that is not clear of its noise
+    # if q is larger than noise explains, that is above ``k + 2 sqrt(5 k)``. Here 5 is the variance
+    # of squared Laplace noise. Otherwise a single heavy block would lose more than many even blocks
+    # gain. The factor of the total is ``1 - 1 / q``, because a total that is close to its noise
     # would be spread over all cells. Source: James and Stein 1961, the positive part.
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
@@ -135,7 +135,7 @@ def bounded_cells(
         part = lengths[level + 1][first] / lengths[level]
         brood = np.diff(first, append=len(fine))
         # The first part keeps its deviation from an even share of the block, as far as the bounds
-        # allow; the second part gets the remainder.
+        # allow. The second part gets the remainder.
         deviation = fine[first] - total * part
         first_half = np.clip(
             bounded * part + (deviation if shrinkage is None else shrinkage[level + 1] * deviation),
@@ -269,10 +269,10 @@ class AdaptiveGridEstimate:
         # The variance of the noise follows from least squares given the blocks, before any bounds.
         # The remaining error has two parts. A part of the table is assumed to be as uneven inside
         # as neighbouring parts differ, beyond the noise. The changes by shrinking and by bounds are
-        # added. Because the square of these changes is included, an interval of t standard errors
-        # contains every truth that the least squares interval of sqrt(t^2 - 1) standard errors
-        # contains (Cauchy and Schwarz). So at a nominal 95% it contains at least 90.8% of normal
-        # errors, for every possible change.
+        # added. Because the square of these changes is included, the intervals are wide enough: by
+        # Cauchy and Schwarz, an interval of t standard errors contains every truth that the least
+        # squares interval of sqrt(t^2 - 1) standard errors contains. So at a nominal 95% it
+        # contains at least 90.8% of normal errors, for every possible change.
         noise = self._by_queries(
             product, lambda mean, _: np.sqrt(np.maximum(self.inverse.squares(mean.T), 0.0))
         )
@@ -324,7 +324,7 @@ class AdaptiveGridEstimate:
         return result.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Return the mean coefficient of each query by rectangle, (queries, parts).
+        """Return the mean coefficient of each query by part, (queries, parts).
 
         The means are computed from cumulative sums.
         """
@@ -345,7 +345,8 @@ def _differences(
     """Return the estimated squared difference of cells within each rectangle.
 
     The estimate is the mean squared difference of neighbours in the block of a part, beyond the
-    noise, or the squared difference of the part from its neighbours if that is larger.
+    noise. If the squared difference of the part from its neighbours is larger, that is the
+    estimate.
     """
     # The standard error of the mean is added. A part cannot deviate by more than its count.
     if len(parts) == 1:

@@ -60,7 +60,7 @@ def read_combinations(
 class KnownSums:
     """Known sums over groups of the cells of a table.
 
-    ``groups`` is the group of every cell of each attribute, and ``counts`` has the sum of each
+    ``groups`` is the group of every cell of each attribute, and ``counts`` is the sum of each
     combination of groups.
     """
 
@@ -84,7 +84,7 @@ class KnownSums:
         return sums
 
     def repeat_for_cells(self, values: Array) -> Array:
-        """Return an array of cells, each with the value of its group."""
+        """Return an array of cells; each cell has the value of its group."""
         return values[np.ix_(*self.groups)]
 
     @property
@@ -117,8 +117,8 @@ class PublicCounts:
     def determines(self, product: Product) -> bool:
         """Return whether the public counts determine every answer of a product.
 
-        This holds if the count of every cell of the product's attributes is public, or if the
-        product has the same groups.
+        This holds in two cases: the count of every cell of the product's attributes is public, or
+        the product has the same groups.
         """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):

@@ -21,14 +21,19 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, term_names
 
 CLEAR_RATIO = 1.5
-"""The smallest eigenvalue of the normal equations over the half width of its interval, above which
-coefficients have intervals with ends."""
+"""The smallest eigenvalue of the normal equations, over the half width of its interval.
+
+Above this limit, the intervals of coefficients have ends.
+"""
 SIZE_RATIO = 2.0
-"""The same for the eigenvalue that the number of rows has at public scales. Without this limit 92%
-of the intervals with ends covered in groups of 20 rows, and 80% in groups of 10; with it, such
-groups have no ends (``python -m experiments.coverage_moments``)."""
+"""The same limit for the eigenvalue that the number of rows has at public scales.
+
+Without this limit, 92% of the intervals with ends covered the truth in groups of 20 rows, and 80%
+in groups of 10 rows. With it, the intervals of such groups have no ends
+(``python -m experiments.coverage_moments``).
+"""
 _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
-"""The same ratio from which intervals are not stretched; between both the stretch is linear."""
+"""Above this ratio, intervals are not stretched; between both ratios the stretch is linear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -47,7 +52,7 @@ class Regression(GroupIntervals):
             1.
         low: lower ends of the intervals; minus infinity where the normal equations are not clear
             of the noise.
-        high: upper ends; infinity in the same groups.
+        high: upper ends; infinity in these groups.
         std_error: standard errors by the delta method; NaN in the same groups.
         ridge: the number that was added to the diagonal of the normal equations, relative to the
             number of rows. It is 0 unless the noise makes the equations nearly or fully singular.
@@ -77,7 +82,7 @@ class Regression(GroupIntervals):
         return self.coefficient, self.low, self.high
 
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the numeric columns: coefficient, interval, error, ridge, count."""
+        """Return the numeric columns: coefficient, interval, error, ridge and count."""
         return {
             "coefficient": self.coefficient,
             "low": self.low,
@@ -120,11 +125,11 @@ def regression(
 
     Guarantees: post-processing. Intervals are Fieller intervals of a quotient, with variances by
     the delta method.
-        If the group has too few rows, or the smallest eigenvalue of the normal equations is not
-        significantly above 0, every coefficient is compatible with the noise. Then the interval is
-        unbounded, and the coefficients are computed with the least ridge that makes this eigenvalue
-        at least one standard error. Intervals cover with about probability ``level`` or more, also
-        among bounded intervals only.
+        The noise is compatible with every value of the coefficients in two cases: the group has too
+        few rows, or the smallest eigenvalue of the normal equations is not significantly above 0.
+        Then the interval is unbounded, and the coefficients are computed with the least ridge that
+        makes this eigenvalue at least one standard error. Intervals cover with about probability
+        ``level`` or more, also among bounded intervals only.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],

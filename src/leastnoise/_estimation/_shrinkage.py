@@ -2,18 +2,18 @@
 
 All functions use only noisy numbers, so they are post-processing.
 
-Cells are padded to a power of two by cells that are publicly known to be empty. Let a block of 2^p
-cells have l cells in its left half and r cells in its right half that are not padding, and let L
-and R be the counts of the halves. The *difference* of the block is
+Cells are padded to a power of two by cells that are publicly known to be empty. Consider a block of
+2^p cells. Let l and r be the numbers of cells in its left and its right half that are not padding,
+and let L and R be the counts of the halves. The *difference* of the block is
 
     2 (r L - l R) / (l + r), which is L - R if no cell is padding,
 
 and is 0 if the block is uniform. The total and all differences determine the cells. After least
-squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md), except for
-the one block of each level that contains the edge of the padding.
+squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md). The
+exception is the one block of each level that contains the edge of the padding.
 
-Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
-    noise variances and empirical Bayes; docs/decisions/dawa.md.
+Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998). Here the noise
+    variances are exact and the prior is fitted by empirical Bayes; docs/decisions/dawa.md.
 """
 
 import math
@@ -33,13 +33,14 @@ _PRIOR_OBSERVATIONS = 20  # observations per row of the transition matrix for wh
 class HalvingTree:
     """The binary tree of aligned blocks of n cells or runs, padded to 2^k."""
 
-    # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
+    # A *vector* consists of the total, then the differences of all blocks of 2 cells, then those of
+    # 4 cells, and so on.
 
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size, self.depth = size, (size - 1).bit_length()
         self.padded = 1 << self.depth
-        # For each level: the number of cells in the halves of every block that are not padding, and
-        # the share of them in the left half (1/2 if there are none).
+        # For each level, two arrays over its blocks: the number of cells in each half that are not
+        # padding, and the share of these cells in the left half (1/2 if there are none).
         self.left: list[IntArray] = []
         self.right: list[IntArray] = []
         self.share: list[FloatArray] = []
@@ -126,8 +127,8 @@ class HalvingTree:
     def blocks(self) -> tuple[IntArray, IntArray]:
         """Return the index of the first and the last run of each aligned block.
 
-        The blocks are ordered by width: single runs, then blocks of two runs, of four runs, and so
-        on.
+        The blocks are ordered by width: single runs, then blocks of two runs, then of four runs,
+        and so on.
         """
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate(
@@ -188,9 +189,10 @@ def shrink(
     # matrix. The matrix is learned by expectation-maximisation. Its prior counts as 20 observations
     # per row and favours nearby states. The noise is normal, or normal in the middle and
     # exponential in the tails. Given a state of variance v, the posterior is computed as if prior
-    # and noise were normal. With the gain g = v / (v + s^2), the mean is g d, and its squared error
-    # is g s^2 = (g s)^2 + (1 - g) g s^2: the noise, and the square of the shrinkage. In the mixture
-    # over states, the second part grows by the variance between the means of the states.
+    # and noise were normal. With the gain g = v / (v + s^2), the mean is g d. Its squared error is
+    # g s^2 = (g s)^2 + (1 - g) g s^2: the first term is the noise, and the second is the square of
+    # the shrinkage. In the mixture over states, the second part grows by the variance between the
+    # means of the states.
     has_noise = noise_variances > 0
     has_noise[0] = False
     if not has_noise.any():
@@ -286,13 +288,13 @@ def checked_errors(
 
     All arrays belong to one level. The estimate does not rely on the fitted prior.
     """
-    # If the prior is right, the mean squared distance of a difference from its posterior mean, over
-    # its level, is ``noise - variance``. Any larger distance is an error that the prior does not
-    # explain. An average of K squares has a standard error of about ``noise * sqrt(2 / K)``. It is
-    # added, so that levels of few blocks, from which no prior can be learned, fall back to least
-    # squares. No squared error exceeds the squared error of least squares plus the square of the
-    # shrinkage. Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the
-    # posterior
+    # Take the distance of a difference from its posterior mean. If the prior is right, the mean of
+    # its square over the level is ``noise - variance``. Any larger distance is an error that the
+    # prior does not explain. An average of K squares has a standard error of about ``noise * sqrt(2
+    # / K)``. It is added so that levels with few blocks fall back to least squares. No prior can be
+    # learned from few blocks. No squared error exceeds the squared error of least squares plus the
+    # square of the shrinkage.
+    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior
     #     variance for the derivative (Tweedie).
     has_noise = noise_variances > 0
     count = max(int(has_noise.sum()), 1)
@@ -318,8 +320,8 @@ def cheapest_bucket_starts(
 ) -> IntArray:
     """Return the first cell of each bucket of the cheapest division.
 
-    A block becomes a bucket if ignoring its inner differences adds less error to the queries than
-    the noise of splitting it.
+    A block becomes a bucket if this lowers the error of the queries: ignoring its inner differences
+    adds less error than the noise of splitting it.
     """
     bias = np.zeros(halving.padded)
     cost = np.zeros(halving.padded)

@@ -3,10 +3,10 @@
 Least squares gives the difference of the halves of every aligned block (`HalvingTree`) and its
 noise. The hidden Markov tree of `shrink` gives each difference a posterior, as if the difference
 had a normal prior. Each level is checked by Stein's unbiased estimate of the risk. With these
-priors the cells are estimated once more from all measurements, so that the full covariance of the
-noise is used, including errors that cancel within a query. The differences of the widest blocks
-have no prior, because there are too few of these blocks to fit one. If smoothing does not reduce
-the error, the result equals least squares.
+priors, the cells are estimated once more from all measurements. So the full covariance of the noise
+is used, including errors that cancel within a query. The differences of the widest blocks have no
+prior, because there are too few of these blocks to fit one. If smoothing does not reduce the error,
+the result equals least squares.
 
 All estimates are functions only of noisy and public numbers.
 
@@ -49,7 +49,7 @@ _SOLVED_ERROR = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class RunTree:
-    """Runs of cells that no query separates, and the halving tree over them.
+    """Runs of cells that no query separates, and the halving tree of the runs.
 
     Attributes:
         starts: the first cell of each run.
@@ -126,8 +126,8 @@ class SmoothedEstimate:
     def of(observation: Observation) -> "SmoothedEstimate":
         """Return the smoothed estimate of an observation on one attribute.
 
-        Finally, all means are moved towards least squares by the fraction that minimises Stein's
-        estimate of the squared error of the measured answers.
+        Finally, all means are moved towards least squares. The fraction of this move minimises
+        Stein's estimate of the squared error of the measured answers.
         """
         smoothed = posterior_means(observation)
         change = smoothed.change
@@ -231,7 +231,7 @@ class _Differences:
 
     Attributes:
         values: the total, then the differences of all blocks.
-        noise: the variances of their noise; 0 where a half is padding.
+        noise: the variances of the noise of these values; 0 if one half is padding.
         tail: the scale of Laplace noise of a run; None for Gaussian noise.
     """
 
@@ -293,7 +293,7 @@ class _PosteriorEquations:
         return self.noise > 0
 
     def multiply(self, vectors: FloatArray) -> FloatArray:
-        """Return the product of the matrix of the equations and columns, (n, 1)."""
+        """Return the product of the equations' matrix and columns, shape (n, 1)."""
         vector = vectors[:, 0]
         cells = self.runs.cells_of(vector, are_blocks_bounded=False)
         information = self.runs.halving.transposed(
@@ -351,7 +351,7 @@ def _stein_factor(
 
     If the posteriors are right, the noise that they remove explains the distances of measured
     differences from their means. If the distances are larger, all means of the level are moved back
-    by the same factor: the factor of least risk by Stein's unbiased estimate.
+    by the same factor. This factor has the least risk by Stein's unbiased estimate.
     """
     has_noise = noise_variances > 0
     before = np.where(has_noise, noise_variances, 1.0)

@@ -1,8 +1,8 @@
-"""Whole, non-negative tables that add up, from the total down.
+"""Whole, non-negative tables that add up, computed from the total downwards.
 
 One table has the cells of which all other tables are sums. It is refined attribute by attribute and
-level by level. A step splits the groups of one attribute (the counties of a state), and each
-parent's cells are divided among its children in two parts.
+level by level. A step splits the groups of one attribute (for example the counties of a state).
+Each parent's cells are divided among its children in two parts.
 
 1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
 
@@ -10,25 +10,26 @@ parent's cells are divided among its children in two parts.
        subject to  x >= 0, the children add up to the parent's cells, public counts hold,
                    impossible cells are 0
 
-   The components are the sums over all other attributes and the differences along each set of
-   them (level by level, where they have levels); P(c) is the projection on a component, and 1/w(c)
-   its variance given the parent. The method is the alternating direction method of multipliers
-   (ADMM). The steps use a basis of the components, in which all equations hold exactly; clipping
-   makes the inequalities hold.
+   The components are the sums over all other attributes, and the differences along each set of
+   these attributes (level by level, where they have levels). P(c) is the projection on a component,
+   and 1/w(c) its variance given the parent. The method is the alternating direction method of
+   multipliers (ADMM). The steps use a basis of the components, in which all equations hold exactly;
+   clipping makes the inequalities hold.
 
 2. Controlled rounding (Cox 1987). Each cell is rounded down or up such that the children add up to
-   the parent's whole cells and public counts hold. The sums of a child's cells that other tables
-   need are also rounded down or up, if these tables are nested. The objective of the linear program
-   favours the nearest whole number for each cell. The sums over children and the sums over cells
-   are two nested families of sets, so its matrix is totally unimodular and its vertices are whole.
+   the parent's whole cells and the public counts hold. If the tables are nested, the sums of a
+   child's cells that other tables need are also rounded down or up. The objective of the linear
+   program favours the nearest whole number for each cell. The sums over children are a nested
+   family of sets, and so are the sums over cells. So the matrix of the program is totally
+   unimodular, and its vertices are whole.
 
 Such a division always exists. Impossible cells that do not name the attribute of a step are already
 0 in the parent. Impossible cells that do name it are refused if that attribute also has public
 counts.
 
 Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
-    Boyd et al. 2011. The weights by component, with which every table of a step counts by its own
-    precision, come from this project.
+    Boyd et al. 2011. The weights of the components come from this project. With them, every table
+    counts in a step by its own precision.
 """
 
 import math
@@ -78,7 +79,7 @@ def make_top_down(
     Args:
         estimator: unbiased estimates with standard errors.
         products: the tables of one quantity.
-        finest: the table of which all these tables are sums.
+        finest: the finest table; all these tables are sums of it.
         public: public counts of rows, which are met exactly.
         impossible: combinations of values whose cells are 0.
 
@@ -125,8 +126,8 @@ def check_top_down(
     """Return the finest table of a quantity; raise if there is none.
 
     Raises:
-        InputError: no such table exists, it is too large, or public facts do not fit or contradict
-            each other. If this does not raise, the tables can be computed for any data.
+        InputError: there is no such table; it is too large; or public facts do not fit the table or
+            contradict each other. If this does not raise, the tables can be computed for any data.
     """
     finest = finest_table(products, only_levels=False)
     if finest is None:
@@ -189,8 +190,8 @@ def _check_facts(
             if name in names_of_steps & names_with_counts:
                 raise InputError(
                     "top_down = true cannot keep both impossible cells and public counts of "
-                    f"{name}, because there may be no table of integers that satisfies both. Leave "
-                    "one of them out."
+                    "{name}, because possibly no table of integers satisfies both. Leave one of "
+                    "them out."
                 )
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
     if len(sums) > 1:

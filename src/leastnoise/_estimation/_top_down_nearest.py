@@ -7,10 +7,11 @@ With x the children's cells and u their unbiased estimates,
                 impossible cells are 0
 
 A component is a product of one contrast along each attribute that the step does not split. A
-contrast is the total, or the differences of the groups at one position of the attribute's chain
-within the groups of the previous position. All children have the same weights. Therefore, each
-coordinate in the basis of components is constrained separately: the children's coordinates add up
-to the parent's coordinate, and public sums fix the coordinates that they determine.
+contrast is either the total or a set of differences. The differences are between the groups at one
+position of the attribute's chain, within the groups of the previous position. All children have the
+same weights. Therefore, each coordinate in the basis of components is constrained separately. The
+children's coordinates add up to the parent's coordinate. Public sums fix the coordinates that they
+determine.
 
 The method is the alternating direction method of multipliers. Each iteration first meets all sums
 exactly, in the basis, and then clips the cells at 0. Source: Boyd et al. 2011, section 5.2.
@@ -71,7 +72,7 @@ class Components:
         return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
 
     def coordinates_fixed_by(self, sums: SumConstraints) -> tuple[BoolArray, FloatArray]:
-        """Return whether sums fix each coordinate, and the fixed values."""
+        """Return whether sums fix each coordinate, and the values that they fix."""
         is_fixed = np.ones(len(self.weights), dtype=np.bool_)
         for along, position in zip(self.positions, sums.positions, strict=True):
             is_fixed &= along <= position
@@ -144,12 +145,12 @@ class LeastSquaresProblem:
 
     @cached_property
     def _fixed_coordinates(self) -> list[tuple[BoolArray, FloatArray]]:
-        """For each family of public sums: which coordinates it fixes, and values."""
+        """For each family of public sums, the coordinates it fixes and their values."""
         return [self.components.coordinates_fixed_by(sums) for sums in self.public_sums]
 
 
 def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
-    """Return cells clipped at 0, and set to 0 if they are impossible."""
+    """Return cells clipped at 0; impossible cells are set to 0."""
     clipped = np.maximum(cells, 0.0)
     if possible is not None:
         clipped *= possible
@@ -168,7 +169,7 @@ def component_weights(estimator: Estimator, step: Step) -> FloatArray:
         the chains of the others. All are 1 if the estimator does not state variances.
     """
     # The trace of the covariance of the projection on groups includes all components up to the
-    # positions of the groups, so the differences of these traces along the chains are the traces of
+    # positions of the groups. So differences of these traces along the chains are the traces of
     # single components.
     shape = tuple(len(axis.chain) for axis in step.others)
     traces = np.empty(shape)

@@ -3,7 +3,7 @@
 A linear program rounds cells down or up such that children add up to their parent and other sums
 hold. The sums over children and the sums over the cells of a child are two nested families of sets.
 Therefore the matrix of the program is totally unimodular and its vertices are whole (Cox 1987). A
-parent with very many cells is divided twice: among groups of its children, and then among the
+parent with very many cells is divided twice: first among groups of its children, then among the
 children of each group.
 """
 
@@ -30,8 +30,8 @@ class SumConstraints:
     Attributes:
         labels: the sum that contains each cell, shape (children, cells of others).
         targets: the value of each sum.
-        positions: the positions of the groups of a child's cells in the chains of the other
-            attributes, if each sum belongs to one child.
+        positions: for each other attribute, the position in its chain whose groups a child's cells
+            belong to, if each sum belongs to one child.
     """
 
     labels: IntArray
@@ -157,7 +157,9 @@ def _round_in_groups(
 def _round_adjacent(
     cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft_labels: Sequence[IntArray]
 ) -> IntArray | None:
-    """Return cells rounded down or up such that the sums hold, else None.
+    """Return cells rounded down or up such that the sums hold, or None.
+
+    The result is None if no such rounding exists.
 
     Args:
         cells: the cells, at least 0.
@@ -206,8 +208,8 @@ def _sum_constraints(
         is_free: which cells may be rounded up.
 
     Returns:
-        A sparse matrix of shape (sums, free cells), and for each sum the least and the largest
-        number of its free cells that are rounded up.
+        A sparse matrix of shape (sums, free cells). For each sum, also the least and the largest
+        number of its free cells that may be rounded up.
     """
     from scipy.sparse import coo_array, vstack
 

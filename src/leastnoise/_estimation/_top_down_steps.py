@@ -1,7 +1,7 @@
 """The steps of an estimation from the total down.
 
-A step splits the groups of one attribute, such as states into counties, for all groups of the
-attributes that are already refined.
+A step splits the groups of one attribute, such as states into counties. It does this for all groups
+of the attributes that are already refined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ _Path = list[tuple[QuerySet, IntArray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """The cells of an attribute that a step leaves unsplit, with their groups.
+    """The cells of an attribute that a step does not split, with their groups.
 
     Attributes:
         name: the name of the attribute.
         groups: the group of every cell of the attribute.
-        chain: finer and finer groups, from the total to the groups of the step. An entry has the
-            queries of its groups (None for the total), and for each group of the step the group of
-            the entry that contains it.
+        chain: finer and finer groups, from the total to the groups of the step. An entry has two
+            parts: the queries of its groups (None for the total), and for each group of the step
+            the entry's group that contains it.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Step:
     """A split of the groups of one attribute, for all groups of the others.
 
     Attributes:
-        finest: the table of which all others are sums.
+        finest: the finest table; all others are sums of it.
         name: the attribute; None for the first step, which has one child without a parent.
         query_set: the query set of the children.
         groups: the child that contains each cell of the attribute.

@@ -5,11 +5,11 @@ The stated errors include the estimated amount that a sum leaves out.
 There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
 cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
 also determined the threshold. Every record between two candidate thresholds is assigned the middle
-of its cell, and the loss is divided among groups in proportion to their sums. Sums over some cells
-omit the cells along a number in which no sum exceeded the noise. Least squares on the kept cells
-equals least squares on all cells, given that all other cells are 0. Sums by group add up, for each
-group, its lowest buckets of a number. The sums were measured independently, so the omitted buckets
-of a group carry no information about its kept buckets.
+of its cell. The loss is divided among groups in proportion to their sums. Sums over some cells omit
+the cells along a number in which no sum exceeded the noise. Least squares on the kept cells equals
+least squares on all cells, given that all other cells are 0. Sums by group add up, for each group,
+its lowest buckets of a number. The sums were measured independently, so the omitted buckets of a
+group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -140,10 +140,11 @@ class DroppedBucketsEstimate:
 
         The possibly missing amount is never added to an answer.
         """
-        # An answer without any kept cell is 0; its noise is the noise of the measured sums that did
-        # not exceed it. The sides bound the sum of all values, in kept or omitted cells. No sum of
-        # a cell is below 0. So the estimate from all measurements bounds a sum from above, and a
-        # sum is below its answer by at most the amount that omitted cells added to the answer.
+        # An answer without any kept cell is 0. Its stated noise is the noise of the measured sums
+        # that did not exceed it. The sides bound the sum of all values, in kept or omitted cells.
+        # No sum of a cell is below 0. So the estimate from all measurements bounds a sum from
+        # above. A sum can be below its answer by at most the amount that omitted cells added to the
+        # answer.
         values = answers_of(product, self.kept.even)
         variances = self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
@@ -232,8 +233,8 @@ class GroupedBucketSumsEstimate:
 
         The possibly missing amount is never added to an answer.
         """
-        # An answer without any kept bucket is 0; its noise is the noise of the measured buckets
-        # that are not kept. Its upper side bounds the sum of all buckets, kept or not.
+        # An answer without any kept bucket is 0. Its stated noise is the noise of the measured
+        # buckets that are not kept. Its upper side bounds the sum of all buckets, kept or not.
         if product.attributes != self.names or any(
             query_set != identity() for query_set in product.query_sets
         ):

@@ -1,7 +1,7 @@
 """Variances and standard deviations by group.
 
-They are computed from noisy counts of values, noisy sums, and noisy sums of squared distances from
-the middle of the bounds. An interval contains every variance that agrees with all three numbers.
+Their data are noisy counts of values, noisy sums, and noisy sums of squared distances from the
+middle of the bounds. An interval contains every variance that agrees with all three numbers.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
-    They describe the values of a group, not a population, so the divisor is the number n of values,
-    not n - 1.
+    They describe the values of a group, and not a population from which the values were drawn. So
+    the divisor is the number n of values, not n - 1.
 
     Attributes:
         measure: the measure.
@@ -124,8 +124,8 @@ def variances(
 ) -> Variances:
     """Estimate variances and standard deviations by group.
 
-    The variances are computed from the counts of values, the sums and the sums of squared
-    deviations, all of which were measured.
+    The variances are computed from three measured numbers: the counts of values, the sums, and the
+    sums of squared deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -141,10 +141,11 @@ def variances(
         InputError: the measurements do not determine the counts, sums and squares by these groups,
             or the measure does not exist.
 
-    Guarantees: post-processing. An interval contains every variance for which some mean agrees with
-        the three numbers within their noise, at the multiplier of the release's own intervals. The
-        coverage of the true variance is about ``level``, even for small counts. If the count is not
-        significantly above 0, the interval contains all variances that the bounds allow.
+    Guarantees: post-processing. An interval contains every variance that fits the three numbers:
+        for some mean, all three agree within their noise, at the multiplier of the release's own
+        intervals. The coverage of the true variance is about ``level``, even for small counts. If
+        the count is not significantly above 0, the interval contains all variances that the bounds
+        allow.
 
     Source: the intervals profile the distance of the noise. For quotients this is the method of
     Fieller 1954.
@@ -223,8 +224,8 @@ def expected_variance_intervals(
         level: the confidence level of the intervals.
 
     Returns:
-        The ends of the interval in a group of the public size and the public standard deviation,
-        for each mean that is tried, in squared values of the measure.
+        The ends of the interval for each mean that is tried, in squared values of the measure. The
+        group has the public size and the public standard deviation.
     """
     measured = plan.measured()
     measure = statistic.of
@@ -352,7 +353,7 @@ def noisy_moments(
         measure: the measure.
         counts: the estimated numbers of values.
         sums: the estimated sums, in units of the measure.
-        squares: the estimated sums of squared deviations, in units of the squared deviation.
+        squares: the estimated sums of squared deviations, in squared units.
     """
     deviation = squared_deviation(plan.domain, measure)
     of = deviation.of
@@ -400,8 +401,8 @@ def variance_intervals(
     Args:
         moments: the noisy counts and sums.
         multiplier: the half width of an interval in standard errors.
-        half_noise_step: the length that is added to the interval of each of the three numbers, in
-            steps of that number, because the noise is discrete.
+        half_noise_step: a length that is added to the interval of each of the three numbers because
+            the noise is discrete. It is in steps of that number.
 
     Returns:
         The least and the greatest variance V for which some mean m and some count c agree with the
@@ -433,15 +434,15 @@ def _clear_intervals(
     y_sum = moments.sums / sum_std
     y_square = moments.squares / square_std
     y_count = moments.counts / count_std
-    # Divide each coordinate of y and of q = (m - mean_offset, V + m^2 - square_offset, 1) by its
-    # standard error. The squared distance of y from the ray through q is |y|^2 - (y q)^2 / |q|^2.
-    # With x the middle coordinate of q, it is at most multiplier^2 between the roots of a quadratic
-    # in x.
+    # Divide by the standard error each coordinate of y and of q = (m - mean_offset, V + m^2 -
+    # square_offset, 1). The squared distance of y from the ray through q is |y|^2 - (y q)^2 /
+    # |q|^2. Let x be the middle coordinate of q. Between the roots of a quadratic in x, this
+    # squared distance is at most multiplier^2.
     plain = y_sum**2 + y_count**2 - multiplier**2
     whole = plain + y_square**2
 
     def ends_at(means: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the interval ends if the means are ``means``, (steps, groups)."""
+        """Return the interval ends for some ``means``, shape (steps, groups)."""
         q_sum = (means - moments.mean_offset) / sum_std
         along = y_sum * q_sum + y_count / count_std
         length = q_sum**2 + 1 / count_std**2

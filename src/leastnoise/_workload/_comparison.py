@@ -219,8 +219,9 @@ class Comparison:
         quantity: the compared quantity.
         along: the attribute that divides the two groups.
         group: the cells of the first group along it.
-        against: the cells of the second group, from which differences are taken.
-        by: the attributes, with query sets, within whose groups the comparison is repeated.
+        against: the cells of the second group, whose numbers are subtracted.
+        by: the attributes of the groups, with query sets; the comparison is repeated within each of
+            these groups.
     """
 
     quantity: Quantity
@@ -272,7 +273,7 @@ def read_comparison(
     """Check the arguments of a comparison of two groups, and return it.
 
     Raises:
-        InputError: there is no such attribute or cell, the groups overlap, or an attribute is used
+        InputError: there is no such attribute or cell; the groups overlap; or an attribute is used
             twice.
     """
     first = selected_cells(domain, along, group, "group")
@@ -302,7 +303,7 @@ def read_comparison(
 
 @dataclass(frozen=True, slots=True)
 class SeparateGroups:
-    """Several groups along an attribute, each compared with the same other group.
+    """Several groups along an attribute; each is compared with the same group.
 
     Attributes:
         key: the name of the column with the labels, such as ``arm`` or ``store:region``.
@@ -320,8 +321,8 @@ def separate_groups(along: object, groups: object) -> SeparateGroups:
 
     Args:
         along: the attribute.
-        groups: a list of groups, each a label, a list of labels or a group of a level; or several
-            groups of a level: ``{"region": ["north", "south"]}``.
+        groups: a list of groups, where each is a label, a list of labels or a group of a level; or
+            several groups of a level: ``{"region": ["north", "south"]}``.
 
     Raises:
         InputError: there are no groups, or two of them have the same label.
@@ -368,9 +369,9 @@ class ComparisonTarget:
         form: "difference" or "ratio".
         kind: "margin", the half width of the interval, or "rmse", the standard error.
         most: the largest error, in rows, in amounts of the measure, or as a ratio.
-        size: the public number of rows (with a value) of the smaller group; None for a difference
-            of counts or sums, whose error does not depend on it.
-        value: the expected mean, share or sum in ``against``; None if none is stated.
+        size: the public number of rows of the smaller group (of rows with a value, for means); None
+            for a difference of counts or sums, whose error does not depend on it.
+        value: the expected mean, share or sum of the group in ``against``; None if none is stated.
         ratio: the expected ratio.
     """
 

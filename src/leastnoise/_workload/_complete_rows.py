@@ -1,7 +1,8 @@
 """Define sums over complete rows: rows with a value of every measure of a statistic.
 
-Covariances and regressions follow from the number of these rows, the sums of the distances of
-values from the middle of their bounds, and the sums of products of two such distances.
+Covariances and regressions follow from three kinds of numbers: the number of these rows, the sums
+of the distances of values from the middle of their bounds, and the sums of products of two such
+distances.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ MOST_MEASURES = 11
 """Measures of one statistic. With more there would be over 78 tables that share one budget."""
 
 INTERCEPT = "(intercept)"
-"""The label of the constant of a regression, which no measure should have."""
+"""The label of the constant of a regression; no measure should have this name."""
 
 Factors = tuple[str, ...]
 """The measures of a sum: none for the number of rows, one for distances, two for products."""
@@ -107,7 +108,7 @@ def in_domain_order(domain: Domain, measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
-    """Sort factors like their measures, so that equal products get equal names."""
+    """Sort factors like their measures, so equal products get equal names."""
     return tuple(sorted(factors, key=measures.index))
 
 
@@ -123,8 +124,8 @@ def checked_variables(
         least: the smallest allowed number of names.
 
     Raises:
-        InputError: the argument is not a list, a name occurs twice, there are too few or too many
-            names, or a name is not of a measure of rows' values.
+        InputError: the argument is not a list; a name occurs twice; there are too few or too many
+            names; or a name does not belong to a measure of rows' values.
     """
     declared = [name for name, measure in domain.measures.items() if type(measure) is Measure]
     allowed = f"{least} to {MOST_MEASURES} measures of values of rows, none twice"

@@ -32,13 +32,13 @@ def with_hidden_cells(
 
     Args:
         workload: the queries to answer.
-        complete: attributes that have no missing values, in addition to those that are declared
-            complete.
-        decided_along: attributes that a mechanism reads, whether or not a table has them.
+        complete: attributes that have no missing values; they are added to the attributes that are
+            declared complete.
+        decided_along: attributes that a mechanism reads, even if no table has them.
 
     Returns:
-        The workload over a domain with hidden cells. An attribute needs one if its values may be
-        dropped, and if it is in some tables but not in all.
+        The workload over a domain with hidden cells. An attribute needs one if two conditions hold:
+        its values may be dropped, and it is in some tables but not in all.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9), zone=ln.Coded(3, complete=True))
     >>> asked = ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", age="prefix")
@@ -151,8 +151,8 @@ def rows_left_out(domain: Domain, name: str) -> Product:
 def with_hidden_groups(product: Product) -> Product:
     """Return a table with its hidden cells as additional groups.
 
-    A count of units in cells or groups of cells has no other tables with which it adds up, and is
-    returned unchanged.
+    A count of units in cells or groups of cells is returned unchanged, because no other tables add
+    up with it.
     """
     if not product.has_hidden or product.counts_units_in_cells:
         return product

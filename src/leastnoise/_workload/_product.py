@@ -347,7 +347,7 @@ class Product:
 
     @property
     def spec(self) -> dict[str, object]:
-        """The query set of each attribute, as ``queries`` of a spec states it."""
+        """The query set of each attribute, in the form that ``queries`` of a spec has."""
         return {name: query_set.to_spec() for name, query_set in self.along.items()}
 
     @property
@@ -436,8 +436,8 @@ class QueryIndex(NamedTuple):
     """The distinct query sets on attributes in some tables, and their positions.
 
     ``along`` lists the distinct pairs of an attribute and a query set. For each number of
-    attributes, ``widths`` has the indices of the products with this number of attributes, and an
-    array of shape (products, attributes) with the indices of their pairs in ``along``.
+    attributes, ``widths`` has two arrays: the indices of the products with this number of
+    attributes, and the indices of their pairs in ``along``, of shape (products, attributes).
     """
 
     along: tuple[AttributeQueries, ...]
@@ -475,8 +475,8 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
     """Group rows of different lengths by their length.
 
-    Yields: a length, the indices of the rows with this length, and an array of shape (rows, length)
-    with the positions of their elements in the concatenation of all rows.
+    Yields: a length, the indices of the rows with this length, and an array of shape (rows,
+    length). The array has the positions of the rows' elements in the concatenation of all rows.
     """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
@@ -557,7 +557,7 @@ _OF_ITSELF = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """A statistic by group: means, variances, quantiles or the like.
+    """A statistic by group: means, variances, quantiles and similar numbers.
 
     Correlations are between all pairs of ``of`` and the measures ``on``. A regression explains
     ``of`` by ``on``. A weighted mean is the mean of a weighted measure.
@@ -672,7 +672,7 @@ class Statistic:
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """The names of the numbers in each group, if there are several."""
+        """The names of the numbers of each group, if a group has several numbers."""
         if self.kind == "correlations":
             return pair_names(self.variables)
         if self.kind == "regression":
@@ -824,12 +824,12 @@ def _checked_scales(
     """Check public standard deviations of measures; return them in order.
 
     Raises:
-        InputError: another measure, or no number above 0 that the bounds allow.
+        InputError: it is another measure, or not a number above 0 that the bounds allow.
     """
     if scales is None:
         return ()
     if not FORMS[kind].has_scales:
-        raise refuse("scales", scales, f"left out of {kind}, whose errors do not depend on them")
+        raise refuse("scales", scales, f"left out for {kind}, because its errors do not need them")
     if not isinstance(scales, Mapping) or not all(name in variables for name in scales):
         advice = 'Write the standard deviation of each measure, such as { pay = "20000" }.'
         names = join_measures(variables)
@@ -874,7 +874,10 @@ def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
 
 
 def _check_statistic_attribute(domain: Domain, of: object) -> None:
-    """Raise unless an attribute has numbers, which statistics need."""
+    """Raise an error unless an attribute has numbers.
+
+    Statistics need numbers.
+    """
     is_measure = isinstance(of, str) and of in domain.measures
     if is_measure and of not in domain.names:
         advice = (

@@ -116,7 +116,7 @@ class QuerySet:
         if counts_nothing:
             raise InputError(
                 f"{self.kind} must count at least one cell; got "
-                f"{list(map(list, self.arguments))}, whose answers are 0 for all data. Name "
+                f"{list(map(list, self.arguments))!r}, which has the answer 0 for all data. Name "
                 "cells, or leave it out."
             )
 
@@ -141,7 +141,7 @@ class QuerySet:
         return f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """Return the key column's name: the attribute, or ``attribute:level``."""
+        """Return the name of the key column: the attribute, or ``attribute:level``."""
         if self.form.named:
             return self.name_along(attribute)
         return attribute
@@ -557,9 +557,9 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     """Return a query set of stated intervals.
 
     Args:
-        pairs: one pair (low, high) per query. For Integers, Decimals and Dates, these are values,
-            and both are included. For Bins and Edges they are two edges. For other attributes they
-            are positions of cells, and both are included.
+        pairs: one pair (low, high) per query. For Integers, Decimals and Dates, these are values;
+            both ends are included. For Bins and Edges they are two edges. For other attributes,
+            they are positions of cells; both ends are included.
 
     Returns:
         A query set with one query per pair, for `queries`.

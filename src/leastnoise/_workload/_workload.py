@@ -157,7 +157,7 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes with queries other than single cells, in domain order."""
+        """The attributes that have queries other than single cells, in domain order."""
         queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in queried_names)
 
@@ -217,7 +217,7 @@ class Workload:
     def counted_sums(self) -> tuple[str, ...]:
         """The measures for which a table of sums is also requested as counts.
 
-        Values are counted if the domain declares such a count, and otherwise rows.
+        If the domain declares a count of values, values are counted; otherwise rows are counted.
         """
         if len(self.measures) == 1:
             return ()
@@ -249,7 +249,7 @@ class Workload:
 
         Args:
             margin: a target for the half width of every answer's interval, at the confidence level
-                of the release, in rows or in the amounts of the measure.
+                of the release. It is in rows or in the amounts of the measure.
             relative: the target as a share of ``size``; pass it instead of ``margin``.
             size: the expected value of an answer, which is public. Without ``relative`` it sets no
                 target, but the objective "relative" uses it.
@@ -288,12 +288,12 @@ class Workload:
             weight: a measure whose bounds are not negative.
 
         Raises:
-            InputError: there is no such measure, the tables count privacy units or are weighted
-                already, or there are variances.
+            InputError: there is no such measure; the tables count privacy units or have weights
+                already; or the workload has variances.
 
         The ``size`` of a statistic is then the expected sum of the weights in a group. The weighted
-        p-quantile is the smallest value v for which the rows with values of at most v have at least
-        the share p of all weights.
+        p-quantile is the smallest value v with this property: the rows with values of at most v
+        have at least the share p of all weights.
 
         >>> domain = ln.Domain(
         ...     sex=["F", "M"],
@@ -353,10 +353,10 @@ class Workload:
         measures = self.domain.measures
         if any(entry.form.has_scales for entry in self.statistics):
             raise InputError(
-                "weighted_by is for counts, sums, means, quantiles and distribution functions; "
-                "variances, correlations and regressions have no weights, because no measure is "
-                "a weight times two values. For a weighted variance add a column of squares to "
-                "the source, and ask for weighted means of both columns."
+                "weighted_by is for counts, sums, means, quantiles and distribution functions. "
+                "Variances, correlations and regressions have no weights, because no measure is "
+                "the product of a weight and two values. For a weighted variance add a column of "
+                "squares to the source, and ask for weighted means of both columns."
             )
         if any(entry.weighted_by is not None for entry in self.statistics):
             raise InputError(
@@ -410,7 +410,7 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
     if any(product.measure is not None for product in workload):
-        raise refuse("count", count, 'left out, or "rows", where a measure is summed')
+        raise refuse("count", count, 'left out or "rows", because a measure is summed')
     if count in sums:
         name = f"count of {count}"
         counting = _with_measures(workload, {name: ValueCount(workload.domain.measure(count))})
@@ -479,8 +479,8 @@ def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
 
 _LEAVES_OUT = (
     "The {statistic} must count values beyond the bounds of {of}, and the table {table} {does}. "
-    'Write outside = "clip" for {of}, whose first and last cell then hold these values in every '
-    "table, or ask for the table in its own release."
+    'Write outside = "clip" for {of}. Then its first and last cell contain these values in every '
+    "table. Or ask for the table in a separate release."
 )
 
 
@@ -700,13 +700,13 @@ def queries(
 
     Args:
         domain: the domain.
-        sets_by_attribute: query sets by attribute, as a mapping, for attributes whose names are not
-            Python identifiers or are parameters of this function.
+        sets_by_attribute: a mapping from attributes to query sets, for attributes whose names are
+            not Python identifiers or are parameters of this function.
         weight: a number above 0. The total error is the sum over tables of the squared error times
             the weight squared.
-        sum: a measure to sum; without it, rows are counted.
-        count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
-            every privacy unit once in each cell that has one of its rows.
+        sum: a measure to sum; if it is None, rows are counted.
+        count: one of three: "rows"; a measure, to count the rows that have a value of it; or
+            "units", to count every privacy unit once in each cell that has one of its rows.
         of_unit: attributes that have one value for all rows of a unit. In a table by these
             attributes only, a unit counts once in total.
         query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; tables sum over
@@ -758,14 +758,14 @@ def marginals(
     Args:
         domain: the domain.
         ways: number of attributes of every marginal.
-        upto: use instead of ``ways`` for all marginals on 0, 1, ..., ``upto`` attributes.
+        upto: request all marginals on 0, 1, ..., ``upto`` attributes; use it instead of ``ways``.
         of: the attributes to choose from, by default all; a mapping such as ``{"store":
-            level("region")}`` for the groups of a level.
+            level("region")}`` chooses the groups of a level.
         weight: a number above 0. The total error is the sum over marginals of the squared error
             times the weight squared.
-        sum: a measure to sum; without it, rows are counted.
-        count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
-            every privacy unit once in each cell that has one of its rows.
+        sum: a measure to sum; if it is None, rows are counted.
+        count: one of three: "rows"; a measure, to count the rows that have a value of it; or
+            "units", to count every privacy unit once in each cell that has one of its rows.
         of_unit: attributes that have one value for all rows of a unit. In a table by these
             attributes only, a unit counts once in total.
 
@@ -773,7 +773,8 @@ def marginals(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
+        InputError: exactly one of ``ways`` and ``upto`` must be stated; or there are fewer
+            attributes than ``ways``.
 
     >>> ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
     12
@@ -875,8 +876,8 @@ def variance_queries(
     """Return a workload of variances and standard deviations by group.
 
     The variances are over the rows with a value. The workload also contains the tables from which
-    they follow: the counts of values, the sums, and the sums of squared distances from the middle
-    of the bounds.
+    variances follow: the counts of values, the sums, and the sums of squared distances from the
+    middle of the bounds.
 
     Args:
         domain: the domain.
@@ -899,8 +900,9 @@ def variance_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure with weights or totals of units, a size
-            that is not above 0, a target without a size, or a scale that the bounds do not allow.
+        InputError: there is no such measure or attribute; the measure has weights or totals of
+            units; the size is not above 0; a target is stated without a size; or a scale is one
+            that the bounds do not allow.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.variance_queries(domain, "pay", by=["sex"])]
@@ -935,8 +937,8 @@ def correlation_queries(
     """Return a workload of covariances and correlations of measures by group.
 
     They are over the rows with a value of every one of the measures. The workload also contains the
-    tables from which they follow: the number of these rows, the sums of the distances of values
-    from the middle of their bounds, and the sums of products of two distances.
+    tables from which these numbers follow: the number of these rows, the sums of the distances of
+    values from the middle of their bounds, and the sums of products of two distances.
 
     Args:
         domain: the domain.
@@ -960,8 +962,9 @@ def correlation_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure with weights or totals of units, a size
-            that is not above 0, a target without a size, or a scale that the bounds do not allow.
+        InputError: there is no such measure or attribute; the measure has weights or totals of
+            units; the size is not above 0; a target is stated without a size; or a scale is one
+            that the bounds do not allow.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -1010,8 +1013,8 @@ def regression_queries(
         margin: a target for half the width of the interval of every slope. It is for the confidence
             level of the release, in a group of ``size`` rows whose standard deviations are the
             public scales. The intercept has no target.
-        relative: the target as a share of the response's scale divided by the predictor's scale;
-            pass it instead of ``margin``.
+        relative: the target as a share of a public number: the response's scale divided by the
+            predictor's scale. Pass it instead of ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"coefficient"``, the only column that a target can be for.
         scales: public standard deviations by measure. For other measures, a quarter of the distance
@@ -1021,9 +1024,9 @@ def regression_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such measure or attribute, a measure twice, a measure with weights or totals
-            of units, a size that is not above 0, a target without a size, or a scale that the
-            bounds do not allow.
+        InputError: there is no such measure or attribute; a measure occurs twice; a measure has
+            weights or totals of units; the size is not above 0; a target is stated without a size;
+            or a scale is one that the bounds do not allow.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -1064,9 +1067,9 @@ def quantile_queries(
 
     The workload also contains the counts up to every cell, from which the quantiles follow.
 
-    Values beyond the bounds of the number count in its first and last cell: the domain of the
-    workload has ``outside="clip"`` for it. The same workload cannot have a table by this number
-    that leaves such values out.
+    Values beyond the bounds of the number count in its first and last cell, because the domain of
+    the workload has ``outside="clip"`` for it. Another table by this number in the same workload
+    cannot leave such values out.
 
     Args:
         domain: the domain.
@@ -1081,8 +1084,8 @@ def quantile_queries(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: the attribute does not exist or has no numbers, a share is not in (0, 1], or
-            ``by`` names the number itself.
+        InputError: the attribute does not exist or has no numbers; a share is not in (0, 1]; or
+            ``by`` contains the number.
 
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'
@@ -1122,7 +1125,7 @@ def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
     """Return a workload of a statistic, with the counts up to every cell.
 
     Values beyond the bounds are counted in the first and the last cell, even if the domain drops
-    them elsewhere, because the quantiles of only the values between the bounds would differ.
+    them elsewhere. The quantiles of only the values between the bounds would be different numbers.
     """
     clipped = _clipped_domain(domain, [statistic.of])
     tables = queries(clipped, {**statistic.along, statistic.of: prefix()}, weight=weight)

@@ -52,7 +52,7 @@ def test_begun_step_is_never_begun_again(
     ledger.begin(receipt, 3, "request 3")
 
     for number in (1, 2, 3, 4, 5):
-        with pytest.raises(LedgerError, match="it is not drawn twice"):
+        with pytest.raises(LedgerError, match="A step is not drawn twice"):
             ledger.begin(receipt, number, "request")
     assert not ledger.entries()[0].resumable
     with (
@@ -176,7 +176,7 @@ def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
         taken_over = ledger.take_over(ledger.entries()[0], other_run)
         with pytest.raises(LedgerError, match="was taken over by another process"):
             ledger.begin(receipt, 3, "request 3")
-        with pytest.raises(LedgerError, match="it is not drawn twice"):
+        with pytest.raises(LedgerError, match="A step is not drawn twice"):
             ledger.begin(taken_over, 2, "request 2")
         ledger.begin(taken_over, 3, "request 3")
         with pytest.raises(LedgerError, match="being finished by another process, or is finished"):

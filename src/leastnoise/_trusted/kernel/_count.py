@@ -43,28 +43,28 @@ def exact_marginals(
 
     Args:
         table: the private rows.
-        attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be
-            a generator of any length. The caller has checked by `Table.require` that the table has
-            these attributes and the measure.
+        attribute_sets: the attributes of each marginal, in the order of its axes; no attribute
+            occurs twice in a marginal. It may be a generator of any length. The caller has checked
+            by `Table.require` that the table has these attributes and the measure.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None for sums without limits. Otherwise a pair: either an attribute and an int64
-            array with one limit of at least 0 for each of its cells, or None and an array with a
-            single limit for all rows. A value above the limit of its row's cell counts as the
-            limit.
+        limits: None for sums without limits. Otherwise a pair in one of two forms: an attribute and
+            an int64 array with one limit of at least 0 for each of its cells; or None and an array
+            with a single limit for all rows. A value above the limit of its row's cell counts as
+            the limit.
 
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their
-        marginal: flat, row-major in the order of the attributes, of length the product of their
-        sizes, in rows or in units of the measure.
+        marginal: flat, in row-major order of the attributes; its length is the product of their
+            sizes. It is in rows or in units of the measure.
 
     Raises:
         InputError: the database counted the rows for the tables of another plan, or the limits do
             not fit. The values of rows never raise it.
 
-    Guarantees: the numbers follow from int64 addition, exact while (number of rows) x (largest
-        amount of a row) < 2^63, which the caller has checked from public bounds. Each marginal
-        depends only on its attributes and the rows, not on the other requested marginals. With
-        limits, every row adds at most the limit of its cell.
+    Guarantees: the numbers follow from int64 addition. The addition is exact while (number of rows)
+        x (largest amount of a row) < 2^63; the caller has checked this from public bounds. Each
+        marginal depends only on its attributes and the rows, not on the other requested marginals.
+        With limits, every row adds at most the limit of its cell.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
         is bounded by the largest single marginal and `WINDOW_CELLS`, for any number of marginals.
@@ -130,7 +130,7 @@ def _marginals_of_rows(
     attribute_sets: Iterable[tuple[str, ...]],
     values: Values | None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Count marginals of rows, several in one pass where that is cheaper (A3).
+    """Count marginals of rows; count several in one pass if that is cheaper (A3).
 
     Args:
         domain: the domain of the rows.

@@ -43,7 +43,7 @@ def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) 
 
     Args:
         table_sizes: the number of cells of each table, at least one table.
-        scale: above 0, its numerator and denominator below 2^56.
+        scale: a fraction above 0; its numerator and denominator are below 2^56.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
 
     Returns:

@@ -22,8 +22,8 @@ class FoundKeys:
     """The released keys of a search, with their noisy numbers of units.
 
     Attributes:
-        keys: texts, sorted by their noisy number of units, the largest first; texts with equal
-            numbers are in the order of the texts.
+        keys: texts, sorted by their noisy number of units, the largest first. Keys with equal
+            numbers are sorted by their texts.
         units: the noisy number of units of each key, an int64 array; each is at least the
             threshold.
     """
@@ -69,7 +69,9 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """Return the budget of the search; raise unless the rule satisfies it (U1).
+        """Return the budget of the search.
+
+        Raises an error unless the rule satisfies it (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.

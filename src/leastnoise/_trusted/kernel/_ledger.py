@@ -81,11 +81,11 @@ class Ledger:
             out.
 
     Guarantees:
-        A receipt is returned only after its charge is on the disk, and only if all charges together
-        are then within the budget in force: the charges of the current period, if the budget has
-        periods, and the charges of the share. This holds for any number of processes that reserve
-        at the same time, and that may be killed at any point. No method gives a charge back. Every
-        method that reads or writes raises a LedgerError if the file cannot be used.
+        A receipt is returned only after two conditions hold. The charge is on the disk. All charges
+        together are within the budget in force: the charges of the current period, if the budget
+        has periods, and the charges of the share. This holds for any number of processes that
+        reserve simultaneously, even if some are killed at any point. No method gives a charge back.
+        Every method that reads or writes raises a LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -164,9 +164,9 @@ class Ledger:
             timeout: seconds to wait for another process's lock.
 
         Raises:
-            LedgerError: there is no such file, it is not a ledger, another version wrote it, it is
-                damaged, or it stays locked.
-            InputError: it has no such share.
+            LedgerError: there is no such file; it is not a ledger; another version wrote it; it is
+                damaged; or it stays locked.
+            InputError: the ledger has no such share.
 
         Guarantees:
             The call never creates a file.
@@ -238,16 +238,16 @@ class Ledger:
 
         Raises:
             BudgetError: the ledger has less left than the charge; nothing was spent.
-            InputError: other unit or neighbours, a declared budget that does not cover the cost, a
-                privacy definition that the ledger cannot hold, no share although the budget is
-                divided into shares, or a text that cannot be stored; nothing was spent.
-            LedgerError: the file is damaged, locked, read-only or gone, the disk is full, or the
+            InputError: the unit or the neighbours differ; the declared budget does not cover the
+                cost; the ledger cannot hold the privacy definition; the budget is divided into
+                shares, but no share is named; or a text cannot be stored. Nothing was spent.
+            LedgerError: the file is damaged, locked, read-only or missing; the disk is full; or the
                 rows were read in an earlier period of the budget. There is no receipt, and so no
                 release.
 
         Guarantees:
-            The remaining budget is computed anew from the exact fractions of all rows, and the
-            charge is written, under one lock that excludes all other writers.
+            One lock excludes all other writers. Under it, the remaining budget is computed anew
+            from the exact fractions of all rows, and the charge is written.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
@@ -308,14 +308,14 @@ class Ledger:
 
         Args:
             budget: the budget from now on, in the privacy definition of the ledger.
-            share: the name of a share, whose releases must then stay within this budget as well as
-                within the whole budget; "" sets the whole budget.
-            period: "day", "week", "month" or "year" if the budget and all shares begin anew with
-                each, by the day of payment (UTC); "" if they are for all times; None to keep the
-                present setting.
+            share: the name of a share; the releases of this share must then stay within this budget
+                as well as within the whole budget; "" sets the whole budget.
+            period: "day", "week", "month" or "year" if the budget and all shares are renewed with
+                each such period, by the day of payment (UTC); "" if they are for all times; None to
+                keep the present setting.
             note: the reason, for people.
-            receipt: identifier of the entry, which finds the entry if this call is interrupted; if
-                empty, the call draws a new identifier.
+            receipt: the identifier of the entry, by which the entry is found if this call is
+                interrupted. If it is empty, the call draws a new identifier.
 
         Returns:
             The ledger with the new budget.
@@ -378,12 +378,12 @@ class Ledger:
 
         Args:
             spent: the guarantee of the other releases together: a budget for the ledger's unit, or
-                a Privacy, which must have that unit.
+                a Privacy whose unit is the ledger's unit.
             cost: the exact cost of one release whose plan is known; None for several releases
                 within ``spent``.
-            receipt: identification of a release that another ledger, or a newer copy of this one,
-                paid; it is recorded once.
-            output: where that release is.
+            receipt: the identifier of a release that another ledger, or a newer copy of this one,
+                paid for; it is recorded once.
+            output: the place of that release.
             plan_digest: fingerprint of its plan.
             note: a description for people.
             on: the day of payment, which decides the period; None for today.
@@ -392,8 +392,8 @@ class Ledger:
             The entry.
 
         Raises:
-            InputError: another unit, a privacy definition that this ledger cannot add to its
-                charges, a day in the future, or a text that cannot be stored.
+            InputError: the unit differs; this ledger cannot add the privacy definition to its
+                charges; the day is in the future; or a text cannot be stored.
             LedgerError: the release is in this ledger already, or the file cannot be used. If only
                 the last step of the call failed, `entries` contains the new entry.
 
@@ -446,21 +446,25 @@ class Ledger:
         return self._content().entries[number - 1]
 
     def check(self, *payments: tuple[Cost, Privacy]) -> None:
-        """Raise if `reserve` would refuse these payments in turn; write nothing.
+        """Raise an error if `reserve` would refuse these payments in turn.
+
+        Nothing is written.
 
         Args:
-            payments: the exact cost of each plan with its unit, neighbours and declared budget, in
-                the order of payment: a guard comes before its release.
+            payments: in the order of payment, the exact cost of each plan with its unit, neighbours
+                and declared budget. A guard comes before its release.
 
         Raises:
-            BudgetError, InputError, LedgerError: as `reserve`.
+            BudgetError, InputError, LedgerError: as for `reserve`.
         """
         requests = [self._release_charge(*payment) for payment in payments]
         check_left(self._content(), requests, self.share, today())
 
     @staticmethod
     def check_new(dataset: str, privacy: Privacy, *payments: tuple[Cost, Privacy]) -> None:
-        """Raise if a new ledger would refuse these payments; write nothing.
+        """Raise an error if a new ledger would refuse these payments.
+
+        Nothing is written.
 
         Args:
             dataset: name of the data set, as for `create`.
@@ -488,7 +492,7 @@ class Ledger:
             step_fingerprint: fingerprint of the step.
 
         Raises:
-            LedgerError: any process has begun this step before, or a step before it has no outcome;
+            LedgerError: some process has begun this step before; a step before it has no outcome;
                 the release is sealed or absent; or the file cannot be written. Nothing may be
                 drawn.
         """
@@ -571,7 +575,7 @@ class Ledger:
         Such a budget cannot pay for a series.
 
         Raises:
-            InputError: the budget in force is for a day, week, month or year.
+            InputError: the budget in force is a budget for each day, week, month or year.
             LedgerError: the file cannot be read.
         """
         _, period = budgets_in_force(self._content())
@@ -591,8 +595,8 @@ class Ledger:
             read_on: the day on which reading of these rows began; None if they are not read yet.
 
         Raises:
-            LedgerError: the budget begins anew with each period, and the period of the payment is
-                over; or the release belongs to another ledger, or the file cannot be read.
+            LedgerError: the budget is renewed with each period, and the period of the payment is
+                over; the release belongs to another ledger; or the file cannot be read.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(
@@ -722,8 +726,9 @@ class Ledger:
     def seal(self, receipt: Receipt) -> None:
         """Record that a release was published completely.
 
-        The method also seals an entry that another process has meanwhile marked as absent, because
-        the release was paid for and is published now. Sealing an entry twice changes nothing.
+        If another process has marked the entry as absent in the meantime, the method seals it as
+        well, because the release was paid for and is published now. Sealing an entry twice changes
+        nothing.
 
         Raises:
             LedgerError: the receipt belongs to another ledger, or the file cannot be written.
@@ -735,8 +740,8 @@ class Ledger:
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
         """Settle unsealed entries of earlier runs as sealed or absent; return them.
 
-        An entry becomes sealed if its release is published, and absent if it cannot be finished. No
-        budget is given back.
+        An entry becomes sealed if its release is published. It becomes absent if it cannot be
+        finished. No budget is given back.
 
         Args:
             is_published: returns whether the output of an unsealed entry is published completely;
@@ -749,8 +754,8 @@ class Ledger:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            The entry stays unchanged if another process is still carrying out its release, or if
-            the release can be resumed.
+            The entry stays unchanged in two cases: another process is still carrying out its
+            release, or the release can be resumed.
         """
         ended = publication_by_entry(self.path, self.entries(), is_published)
         if not ended:
@@ -802,9 +807,9 @@ class Ledger:
         """Return the exact amount that a release can spend now.
 
         Both the budget and the share have at least this amount left; no part of it is below zero.
-        For an (epsilon, delta) budget the parts are for different kinds of releases: mu squared for
-        a release with Gaussian noise, epsilon for a release under pure differential privacy, and
-        epsilon with delta for a release with its own delta.
+        For an (epsilon, delta) budget, the parts are for different kinds of releases. The mu
+        squared is for a release with Gaussian noise, the epsilon for a release under pure
+        differential privacy, and epsilon with delta for a release with its own delta.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -879,7 +884,10 @@ class Ledger:
         return content
 
     def _release_charge(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release; raise if its privacy unit differs."""
+        """Return the charge of a release.
+
+        Raises an error if the privacy unit of the release differs.
+        """
         return _release_charge(self.dataset, self.privacy, cost, privacy)
 
 
@@ -905,8 +913,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     """Return labels and texts for the display of a ledger.
 
-    It never raises an error, because debuggers call it. If the file cannot be read, the last fact
-    states the reason.
+    It never raises an error, because debuggers call it to show the object. If the file cannot be
+    read, the last fact states the reason.
     """
     facts = [
         ("data set", ledger.dataset),
@@ -933,7 +941,10 @@ def _check_path(path: str | os.PathLike[str]) -> None:
 
 
 def _checked_seconds(timeout: float) -> float:
-    """Return a waiting time in seconds; raise if it is out of range."""
+    """Return a waiting time in seconds.
+
+    Raises an error if it is out of range.
+    """
     if (
         isinstance(timeout, bool)
         or not isinstance(timeout, int | float)
@@ -946,8 +957,9 @@ def _checked_seconds(timeout: float) -> float:
 def _wait_for_file(file: Path, timeout: float) -> None:
     """Wait until a ledger that is just being created has content.
 
-    Only the status of the file is read: to open and close the file here would drop the locks that
-    another thread's connection holds on it. A file that passes is checked when it is opened.
+    Only the status of the file is read. If the file were opened and closed here, the locks that
+    another thread's connection holds on it would be dropped. A file that passes is checked when it
+    is opened.
 
     Raises:
         LedgerError: the file is missing, is a folder, cannot be read, or stays empty.

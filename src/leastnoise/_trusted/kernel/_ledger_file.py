@@ -4,8 +4,8 @@ The file is one SQLite database, read strictly and written by one process at a t
 
 PROOFS-ledger.md has the argument. SQLite keeps a rollback journal and not a write-ahead log.
 Between transactions one file then contains everything, so that a copy of this file never lacks the
-latest charges. ``synchronous = EXTRA`` also flushes the folder after the journal is removed;
-without this flush, a power cut just after a commit could undo the commit.
+latest charges. ``synchronous = EXTRA`` also flushes the folder after the journal is removed.
+Without this flush, a power failure just after a commit could undo the commit.
 
 No time of day is written, because the time between payment and publication would reveal how many
 rows were counted.
@@ -73,7 +73,7 @@ TABLES = (
         "reserved_on TEXT NOT NULL, digest TEXT NOT NULL,\n"
         "    run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)"
     ),
-    # Releases that are paid and not published: their plans, the steps that were begun, and the
+    # Releases that are paid for and not published: their plans, the steps that were begun, and the
     # outcomes of these steps.
     (
         "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, "
@@ -101,9 +101,9 @@ SELECT = (
 )
 LONGEST_TEXT = 10_000  # characters of a text in an entry, so that the file stays small
 _LATE_DELTA = (
-    "An amount with its own delta was entered after other charges, so no budget is proved to "
-    "cover this ledger and nothing more can be paid from it. Pay from a new ledger, whose budget "
-    "adds to all that was spent here."
+    "An amount with its own delta was entered after other charges. So no budget is proved to cover "
+    "this ledger, and nothing more can be paid from it. Pay from a new ledger, whose budget adds "
+    "to all that was spent here."
 )
 
 
@@ -123,15 +123,15 @@ class Entry:
         output: the directory of the release.
         description: a text for readers of the ledger.
         reserved_on: the day of payment, UTC.
-        digest: digest of this entry and of all before it.
-        run: identifier of the process that carries out the release now; empty if there is none.
-        resumable: whether an unpublished release can be finished without paying again: every step
-            that was begun has an outcome.
+        digest: a digest of this entry and all entries before it.
+        run: identifier of the process that carries out the release now; empty if no process does.
+        resumable: whether an unpublished release can be finished without a second payment. This
+            holds if every step that was begun has an outcome.
         kind: "release"; "spent" for an amount that was spent before or elsewhere; or "budget" for a
             budget that holds from this entry on.
         share: the share that paid, or the share whose budget was set; "" if there is none.
-        period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it
-            is for all times.
+        period: for a budget, "day", "week", "month" or "year" if it is renewed with each such
+            period; "" if it is for all times.
 
     >>> Entry.__slots__[:3]
     ('number', 'id', 'state')
@@ -221,8 +221,8 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
     """Return the value that `dump` wrote as a text.
 
-    The JSON reader is not trusted: its value must consist of instances of the package's classes,
-    and `dump` must return the same text for it.
+    The JSON reader is not trusted. Therefore its value must consist of instances of the package's
+    classes, and `dump` must return the same text for it.
     """
     value = reader(json.loads(cast(str, text)))
     if (
@@ -295,9 +295,9 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 def _check_single_name(path: Path) -> None:
     """Raise if a ledger has several hard links; remove a draft among them (S2).
 
-    SQLite finds the journal of a killed process by the name of the file. Under another name of the
-    file, SQLite would not roll the transaction back at once; a later rollback would also remove the
-    charges of others.
+    SQLite finds the journal of a killed process by the name of the file. If the file is opened
+    under another name, SQLite would not roll the transaction back at once. A later rollback would
+    also remove the charges of others.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -412,11 +412,13 @@ def _entry_of_row(
 
 
 def checked_text(name: str, value: object, min_length: int = 0) -> str:
-    """Return a text; raise if the ledger cannot store it.
+    """Return a text.
+
+    Raises an error if the ledger cannot store it.
 
     Raises:
-        InputError: another class, a length that is not allowed, a null character, or a text that
-            UTF-8 cannot encode.
+        InputError: the value has another class; its length is not allowed; it has a null character;
+            or UTF-8 cannot encode it.
     """
     if (
         not isinstance(value, str)
@@ -439,8 +441,8 @@ class Limit:
     Attributes:
         share: name of the share; "" for the whole budget.
         budget: the budget in force.
-        period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
-            for all times.
+        period: "day", "week", "month" or "year" if the budget is renewed with each such period; ""
+            if it is for all times.
         charges: the charges to this budget in the period of the requested day, in the order of the
             entries.
     """
@@ -468,7 +470,7 @@ class Limit:
         return ""
 
     def covers(self, request: Charge) -> bool:
-        """Return whether the budget covers one more release, of this charge."""
+        """Return whether the budget covers one more release, with this charge."""
         return is_within_budget(self.budget, [*self.charges, request])
 
 
@@ -517,7 +519,7 @@ def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
     """Yield the limit of the whole budget, then the limit of a share.
 
     Raises:
-        InputError: there is no such share.
+        InputError: the ledger has no such share.
     """
     budgets, period = budgets_in_force(content)
     if share not in budgets:
@@ -531,7 +533,9 @@ def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
 
 
 def check_left(content: LedgerContent, requests: Sequence[Charge], share: str, day: date) -> None:
-    """Raise unless each limit covers the requests, paid in this order (L1).
+    """Raise an error unless each limit covers the requests (L1).
+
+    The requests are paid in this order.
 
     Raises:
         BudgetError: a limit has less left than a request; the message names the limit.

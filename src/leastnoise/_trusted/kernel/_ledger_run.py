@@ -36,7 +36,7 @@ class Receipt:
         output: where the release will be published.
         charge: the charged amount, in the definition of the data set's budget.
         number: number of its entry in the ledger.
-        head: digest of its entry and of all before it.
+        head: a digest of its entry and all entries before it.
         run: identifier of the process that carries out the release; see `Ledger.running`.
 
     >>> Receipt.__slots__
@@ -95,8 +95,8 @@ def begin_step(
     ).fetchone()
     if begun != (step_number - 1, step_number - 1):
         raise LedgerError(
-            f"Step {step_number} of the release {entry_id} was begun before, or follows a step "
-            "without an outcome; it is not drawn twice. If another process is finishing this "
+            f"Step {step_number} of the release {entry_id} was begun before, or the step before it "
+            "has no outcome. A step is not drawn twice. If another process is finishing this "
             "release, wait for it."
         )
     connection.execute(

@@ -2,8 +2,8 @@
 
 Noise is added to exact answers only here.
 
-PROOFS-kernel.md has the proof; its labels are in the code, here and in ``_series.py``, which pays:
-(K1) the measured queries and how far neighbours are apart, (K2) the table, (K3) paid before
+PROOFS-kernel.md has the proof. Its labels are used in the code, here and in ``_series.py``, which
+pays: (K1) the measured queries and the distance of neighbours, (K2) the table, (K3) payment before
 anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow makes an
 answer wrong but reveals nothing.
 """
@@ -63,16 +63,18 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 
 
 def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
-    """Return the exact cost; raise unless the declared budget covers it (K1).
+    """Return the exact cost.
+
+    Raises an error unless the declared budget covers it (K1).
 
     Args:
         measurements: the queries, their noise and their declared budget.
-        table: the private rows, which must belong to the measurements (K2); None if only recorded
-            steps are read.
+        table: the private rows; the table must belong to the measurements (K2); None if only
+            recorded steps are read.
 
     Raises:
-        InputError: another class, a table that does not belong to the measurements, or a budget
-            that does not cover the cost. Nothing was drawn.
+        InputError: an argument has another class; the table does not belong to the measurements; or
+            a budget does not cover the cost. Nothing was drawn.
     """
     if type(measurements) is not Measurements:
         raise refuse("measurements", type(measurements).__name__, "Measurements")
@@ -196,8 +198,8 @@ def _sums_of_end_distances(
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Yield the sums of v - low and of high - v, from the sums of v.
 
-    ``low`` and ``high`` are the bounds of the measure. The number of values, or of rows, in each
-    cell is also counted. Each array has the sums of v - low of all cells, and then the others.
+    ``low`` and ``high`` are the bounds of the measure. The number of values or of rows in each cell
+    is counted as well. Each array has the sums of v - low of all cells, and then the others.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(

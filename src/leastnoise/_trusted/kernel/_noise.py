@@ -43,8 +43,8 @@ def discrete_laplace(
     P(z) is proportional to exp(-|z| denominator / numerator), for integers z.
 
     Args:
-        numerator: the numerator of the scale: a whole number from 1 to 2^56 - 1, or an int64 array
-            of shape (count,) with one scale for each draw.
+        numerator: the numerator of the scale: a whole number from 1 to 2^56 - 1. It may be an int64
+            array of shape (count,), with one scale for each draw.
         denominator: the denominator of the scale, with the same type and range.
         count: number of draws, at least 0.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
@@ -53,17 +53,17 @@ def discrete_laplace(
         int64 array of shape (count,), in counts.
 
     Raises:
-        InputError: the numerator, the denominator or the count is not such a number.
+        InputError: the numerator, the denominator or the count is not an allowed number.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the stated
+        If uniform bits are independent, the draws are independent and have exactly the stated
         distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability
-        below 2^-184, and even then x + z modulo 2^64 is a function of the exact x + z, so the
-        privacy loss does not grow.
+        below 2^-184. Even then, x + z modulo 2^64 is a function of the exact x + z, so the privacy
+        loss does not grow.
 
     Source:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
-        algorithm 2, with the exponential cut in eighths and V from a table.
+        algorithm 2. The exponential is cut in eighths, and V comes from a table.
 
     >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -118,7 +118,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         int64 array of shape (count,), independent draws from 0 to 2^62.
 
     Raises:
-        InputError: the numerator, the denominator or the count is not such a number.
+        InputError: the numerator, the denominator or the count is not an allowed number.
 
     Guarantees:
         Given independent uniform bits the draws have exactly the stated distribution (corollary L6
@@ -183,13 +183,13 @@ def discrete_gaussian(
     scale.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the stated
+        If uniform bits are independent, the draws are independent and have exactly the stated
         distribution modulo 2^64 (theorem G of PROOFS-noise.md). |z| reaches 2^63 with probability
         below 2^-11000.
 
     Source:
-        Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with the
-        half-line cut in parts of sigma/8 and the number of the part from a table.
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm D. The half-line
+        is cut in parts of sigma/8, and the number of the part comes from a table.
 
     >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -242,18 +242,17 @@ def rounded_gaussian(
 
     A draw is the nearest integer to N(0, sigma^2), with sigma = numerator / denominator.
 
-    Arguments, draws and errors are as for `discrete_laplace`, with sigma in the place of the
-    scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
-    term.
+    Arguments, draws and errors are as for `discrete_laplace`, with sigma in the place of the scale.
+    The draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small term.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the distribution
+        If uniform bits are independent, the draws are independent and have exactly the distribution
         of floor(N(0, sigma^2) + 1/2) modulo 2^64 (theorem R of PROOFS-noise.md). For an integer x,
         x + z is therefore a function of x + N(0, sigma^2).
 
     Source:
-        Karney, "Sampling exactly from the normal distribution" (2016), algorithm N, with the
-        half-line cut in parts of sigma/8 and the number of the part from a table.
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm N. The half-line
+        is cut in parts of sigma/8, and the number of the part comes from a table.
 
     >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'

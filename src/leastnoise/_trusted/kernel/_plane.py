@@ -192,7 +192,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
         starts: for each level, the positions where its blocks begin.
 
     Returns:
-        One int64 array for each level; the array of the last level, which has single cells, is 0.
+        One int64 array for each level. The array of the last level, which has single cells, is 0.
 
     >>> [
     ...     (cost / GRID).tolist()
@@ -244,7 +244,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, cell_count: int) -> tuple[i
     Numerator and denominator, in multiples of 1 / GRID.
 
     Raises:
-        InputError: the noise is so large that its sum over all cells might exceed int64, or the
+        InputError: the noise is so large that its sum over all cells might exceed int64; or the
             sampler does not accept the scale.
 
     >>> noise_scale(4096, Fraction(1, 10), 8)

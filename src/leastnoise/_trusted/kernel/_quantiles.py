@@ -1,7 +1,7 @@
-"""Choose the cells where quantiles lie, one for each group.
+"""Choose the cells that contain quantiles, one cell for each group.
 
-The exponential mechanism without replacement ("permute and flip"): each cell passes with a
-probability that falls with the distance of its rows from the target rank, and one of the cells that
+The exponential mechanism without replacement ("permute and flip") is used. Each cell passes with a
+probability that falls with the distance of its rows from the target rank. One of the cells that
 passed is chosen at random. The labels (S1 ...) refer to PROOFS-quantiles.md in this folder. Ranks
 and distances are whole numbers; they are functions of private counts, and only the chosen cells
 leave the kernel.
@@ -32,17 +32,17 @@ class QuantileSelection:
     Args:
         attribute: the ordered attribute whose cells are chosen from.
         share: the target as a share of the group's rows, above 0 and below 1.
-        cells: the choice is among this number of cells, from the first on; rows in later cells are
-            in no group.
+        cells: the number of cells of the choice, from the first cell on; rows in later cells are in
+            no group.
         epsilon: the privacy loss of all choices together, for any distance of neighbours.
         by: the attributes of the groups; without them, all rows are one group.
 
     Raises:
         InputError: an argument has another type, or is out of range.
 
-    Guarantees: epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells the chosen cell
-        is further than scale x ln(n / (2 risk)) from its target with probability at most ``risk``,
-        for all data (S6).
+    Guarantees: epsilon-DP (theorem S of PROOFS-quantiles.md). In a group of n cells, the chosen
+        cell is close to its target for all data (S6): with probability at most ``risk``, it is
+        further away than scale x ln(n / (2 risk)).
 
     Source:
         McKenna and Sheldon, "Permute-and-Flip" (2020), with the sensitivity of a rank at a share.
@@ -111,8 +111,8 @@ class QuantileSelection:
 
         Args:
             counts: int64 of shape (groups, cells); private.
-            neighbour_distance: the number of rows by which neighbours differ: k for add/remove of a
-                unit of k rows, 2 k for replace.
+            neighbour_distance: the number of rows by which neighbours differ: k if a unit of k rows
+                is added or removed, 2 k if it is replaced.
             entropy: the source of the choice.
 
         Returns:

@@ -49,7 +49,7 @@ def hold_run_lock(ledger: Path, reserved_bytes: int) -> Iterator[str]:
             raise LedgerError(
                 f"A release needs a file of {reserved_bytes} bytes next to the ledger {ledger} "
                 f"while it is made: {os_error_reason(error)}. Nothing was spent. "
-                "Free space there, or check that you may write to that folder."
+                "Make room there, or check that you may write to that folder."
             ) from None
         yield run
     finally:

@@ -1,6 +1,6 @@
 """Provide the parts that all samplers share, from raw bits to exact tables.
 
-These include uniform integers, checked scales, rejection in blocks, and exact coins.
+These include uniform integers, checked scales, rejection in blocks and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 in this folder.
@@ -65,15 +65,15 @@ def uniform_below(
     """Draw integers from [0, bound), and return which are to be accepted (D3).
 
     Args:
-        bound: uint64, one bound (shape ()) or one bound for each draw; each is from 1 to 2^56.
+        bound: uint64, from 1 to 2^56: one bound (shape ()), or one bound for each draw.
         largest: the largest of the bounds, or a number above it. It determines how many bits are
             drawn.
         count: number of draws.
         entropy: the source of bits.
 
     Returns:
-        The integers, and which of them to accept; among the accepted each value of [0, bound) is
-        equally likely. At least 255 of 256 are accepted on average.
+        The integers, and a mask of the accepted integers. Among the accepted, each value of [0,
+        bound) is equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
         raw = random_uint16(count, entropy).astype(np.uint64)
@@ -103,7 +103,7 @@ def checked_scale(
         Both as uint64 arrays of shape () or (count,).
 
     Raises:
-        InputError: a numerator or denominator is not such a number, for example 0.
+        InputError: a numerator or denominator is not an allowed number, for example 0.
 
     >>> checked_scale(3, 10, 5)
     (array(3, dtype=uint64), array(10, dtype=uint64))
@@ -139,8 +139,8 @@ def draw_in_blocks(
 
     Args:
         count: number of draws, at least 0.
-        attempt: a function that takes the index and the number of the draws to try, and returns
-            their values and which of them to accept.
+        attempt: a function that takes the indices and the number of the draws to try. It returns
+            their values and a mask of the accepted values.
 
     Returns:
         int64 array of shape (count,).
@@ -170,7 +170,7 @@ class Ratios:
     """Coins whose probabilities are fractions from 0 to 1 (B1).
 
     Args:
-        numerators: uint64, shape () or (count,), at most the denominators.
+        numerators: uint64, shape () or (count,); each is at most its denominator.
         denominators: uint64, shape () or (count,), from 1 to 2^56 - 1.
     """
 
@@ -320,10 +320,10 @@ class CellTable:
     The thresholds are the values of its cumulative distribution function.
 
     Args:
-        cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
+        cells: the cell of every 16-bit prefix of a uniform real; it is 255 if a threshold has the
             same prefix.
         leading: the first 64 binary digits of every threshold, increasing.
-        enclose: a function that returns, for a number of bits, the integers that enclose each
+        enclose: a function that takes a number of bits, and returns the integers that enclose each
             threshold times 2^bits.
     """
 
@@ -415,8 +415,8 @@ def geometric_table() -> CellTable:
 def half_normal_table(parts_per_sigma: int) -> CellTable:
     """Return the table of the discrete half-normal distribution (T5).
 
-    With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for
-    k = 0, 1, ..., cut at 8 parts.
+    Let ``parts`` be ``parts_per_sigma``. P(k) is proportional to exp(-k^2 / (2 parts^2)) for k = 0,
+    1, ..., and is cut at 8 parts.
     """
 
     def enclose(bits: int) -> list[Interval]:

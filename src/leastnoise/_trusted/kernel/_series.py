@@ -99,22 +99,22 @@ class ReleaseContract:
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        declared_step: the measurements of the only step, if there is a single one: their exact cost
+        declared_step: the measurements of the only step, if there is a single one. Their exact cost
             is paid, and no other step is carried out. None for adaptive steps within the whole
             budget.
-        shared_mu_squared: mu squared of all steps together, if they are measurements with rounded
-            Gaussian noise within (epsilon, delta). It is paid for, and the steps together use at
-            most this mu squared. None if the steps divide the budget itself.
+        shared_mu_squared: mu squared of all steps together, for steps that are measurements with
+            rounded Gaussian noise within (epsilon, delta). It is paid for, and the steps together
+            use at most this mu squared. None if the steps divide the budget itself.
         plan_text: the plan as text, for the ledger and for the process that finishes the release.
-        along: the attribute whose cells are the periods in which the only step is drawn, one after
-            the other; "" to draw the step at once.
-        late: how a row counts that arrives after its period was closed: "drop" (not at all), or
-            "arrival" (in the period in which it arrives).
+        along: the attribute whose cells are the periods; the only step is drawn in these periods,
+            one after the other; "" to draw the step at once.
+        late: how a row counts if it arrives after its period was closed: "drop" (it does not
+            count), or "arrival" (it counts in the period in which it arrives).
 
     Raises:
         InputError: an argument has another class; the only step has another domain or privacy, or
-            cannot be drawn period by period; or ``shared_mu_squared`` is used with a budget that is
-            not (epsilon, delta), or together with a single step.
+            cannot be drawn period by period; or ``shared_mu_squared`` is used with another budget
+            than (epsilon, delta), or together with a single step.
 
     >>> ReleaseContract(
     ...     domain=Domain(age=[1, 2]),
@@ -171,7 +171,7 @@ class ReleaseContract:
                 "shared_mu_squared",
                 exact_positive("shared_mu_squared", self.shared_mu_squared),
             )
-            # raises now, before the payment, if the number has too many digits
+            # raises an error now, before the payment, if the number has too many digits
             ZCDP(self.shared_mu_squared / 2)
         if self.along:
             if self.declared_step is None:
@@ -291,12 +291,12 @@ class Series(Immutable):
             run: identification of this process, from ``ledger.running``.
 
         Raises:
-            InputError: the table does not belong to the contract, the only step costs more than is
-                declared, or periods of a series would be drawn from a budget that begins anew with
-                each day, week, month or year; nothing was spent.
-            BudgetError: the ledger has less left than this costs; nothing was spent.
+            InputError: the table does not belong to the contract; the only step costs more than
+                is declared; or periods of a series would be drawn from a budget that is renewed
+                with each day, week, month or year. Nothing was spent.
+            BudgetError: the ledger has less left than this release costs; nothing was spent.
             LedgerError: the ledger cannot be used, or the rows were read in an earlier period of
-                its budget; nothing was spent.
+                its budget. Nothing was spent.
         """
         spent = _checked_cost(contract, table)
         if contract.along:
@@ -334,7 +334,7 @@ class Series(Immutable):
         Raises:
             InputError: the payment was for another contract, or the table does not belong to it.
             LedgerError: the rows were read in another period of the budget than the period of the
-                payment; nothing was drawn.
+                payment. Nothing was drawn.
         """
         spent = _checked_cost(contract, table)
         # (K3): the ledger's file, not the receipt, must have the whole charge of this contract
@@ -386,7 +386,7 @@ class Series(Immutable):
             The noisy least cost, in records; public from then on.
 
         Raises:
-            InputError: another class, or arguments that the choice refuses; nothing was drawn.
+            InputError: an argument has another class, or the choice refuses it. Nothing was drawn.
             BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
@@ -414,12 +414,12 @@ class Series(Immutable):
             selection: the quantile, its groups and its epsilon.
 
         Returns:
-            The number of the chosen cell of each group, int64 of shape (groups,) in the order of
-            the cells of the groups. Public from then on.
+            The number of the chosen cell of each group, int64 of shape (groups,). The groups are in
+            the order of their cells. Public from then on.
 
         Raises:
-            InputError: another class, an attribute that the domain does not have, or numbers with
-                which the choice is not exact; nothing was drawn.
+            InputError: the argument has another class; the domain does not have an attribute; or
+                the choice is not exact with these numbers. Nothing was drawn.
             BudgetError: the budget has less left than its epsilon; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
@@ -486,16 +486,16 @@ class Series(Immutable):
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the
-                budget that is left; the only step itself, if there is one.
+                remaining budget. If the series has an only step, it is this step.
 
         Returns:
             The observation, with the receipt of the series.
 
         Raises:
-            InputError: they have another domain or unit, cost more than they declare, are not the
-                only step, or have other noise than rounded Gaussian noise although the steps share
-                mu squared; nothing was drawn.
-            BudgetError: the measurements declare more than is left; nothing was drawn.
+            InputError: the measurements have another domain or unit; they cost more than they
+                declare; they are not the only step; or the steps share mu squared, and the noise is
+                not rounded Gaussian noise. Nothing was drawn.
+            BudgetError: the measurements declare more than the remaining budget; nothing was drawn.
         """
         contract = self.contract
         state = _private_state(self)
@@ -562,8 +562,8 @@ class Series(Immutable):
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
 
         Raises:
-            InputError: the contract names no attribute of periods, the measurements were changed,
-                or two threads draw periods at once; nothing was drawn.
+            InputError: the contract names no attribute of periods; the measurements were changed;
+                or two threads draw periods simultaneously. Nothing was drawn.
             NeedsData: the period was not drawn before, and the series has no rows.
             LedgerError: the private file is not there or not of this ledger, or something cannot be
                 written; nothing was drawn.
@@ -588,7 +588,10 @@ class Series(Immutable):
         owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_fingerprint)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
-            """Close the next period unless the private file has it; return its answers."""
+            """Close the next period and return its answers.
+
+            If the private file already has the period, it is not drawn again.
+            """
             # the measured queries are the paid ones
             if verified_cost(declared_step, table) != private_state.cost:
                 raise InputError(_CHANGED)
@@ -665,8 +668,8 @@ def row_allowance(
         state_file: the private file next to the ledger; None before the payment.
 
     Returns:
-        A handle that reveals nothing about a unit. None if nothing has to be remembered, because
-        the bound in each period also bounds the rows in all periods (P2).
+        A handle that reveals nothing about a unit. None if nothing has to be remembered. This holds
+        if the bound in each period also bounds the rows in all periods (P2).
 
     Raises:
         LedgerError: the private file is missing or belongs to another ledger.
@@ -731,7 +734,7 @@ def _state_for_adaptive_step(
     if series.contract.declared_step is not None or series.contract.shared_mu_squared is not None:
         raise InputError(
             "choose() and find() are not allowed in a series that declares fixed measurements or "
-            "mu squared. Declare a series without these, whose steps share the whole budget."
+            "mu squared. Declare a series without measurements; its steps share the whole budget."
         )
     return _private_state(series)
 

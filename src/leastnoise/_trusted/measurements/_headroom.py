@@ -2,8 +2,8 @@
 
 The data are not used.
 
-This file is not trusted: a sum beyond the bounds would be wrong but would leak nothing, because it
-is reduced modulo 2^64 (PROOFS-kernel.md).
+This file is not trusted. A sum beyond the bounds would be wrong but would reveal nothing, because
+it is reduced modulo 2^64 (PROOFS-kernel.md).
 """
 
 import math
@@ -19,8 +19,8 @@ MOST_TABLE_CELLS = 2**28  # of one measured table: 2 GiB of counts
 def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int, grid: int) -> None:
     """Raise if the table or the answers of a block could be too large for int64.
 
-    A row changes a sum by at most ``largest_limited_amount``, in which limits and the distances
-    from both bounds are included; ``largest_amount`` is the largest amount of the measure itself.
+    A row changes a sum by at most ``largest_limited_amount``. This number includes limits and the
+    distances from both bounds; ``largest_amount`` is the largest amount of the measure itself.
     """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:
@@ -37,7 +37,7 @@ def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int,
             f"at most {MOST_TABLE_CELLS}",
             "Choose another strategy.",
         )
-    # The cells of a table add up to at most the amount of all rows, and no entry of a product of
+    # The cells of a table add up to at most the amount of all rows. No entry of a product of
     # matrices is above the product of their largest entries.
     if block.ends:
         largest = max(largest_amount, largest_limited_amount)

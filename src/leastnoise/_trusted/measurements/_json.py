@@ -20,10 +20,10 @@ class Observation:
 
     Args:
         measurements: the measured queries.
-        values: for every block an integer array of shape (block.rows,), in multiples of 1 / grid;
-            int32 if the numbers fit, otherwise int64.
+        values: for every block an integer array of shape (block.rows,), in multiples of 1 / grid.
+            Its type is int32 if the numbers fit, and int64 otherwise.
         receipt: the ledger's identifier of the payment; empty if nothing was paid because the noise
-            was not private.
+            came from a seed.
         private: False if the noise came from a seed, for a test or an experiment.
 
     Raises:

@@ -34,8 +34,8 @@ from leastnoise._trusted.measurements._headroom import check_headroom
 
 _MOST = 2**53 - 1  # the largest bound of a measure, in units
 # Cells of a group with K-norm noise, and of one of its tables. The points of its balls are counted
-# in whole numbers, in time that grows with cells^2 times the largest table: 5 CPU seconds for
-# 4 tables of 256 cells, 133 for 2 of 1000.
+# in whole numbers. The time grows with cells^2 times the largest table: 5 CPU seconds for 4 tables
+# of 256 cells, 133 for 2 of 1000.
 MOST_K_NORM_CELLS = 2**10
 MOST_K_NORM_TABLE = 2**8
 
@@ -46,14 +46,14 @@ class Limits:
 
     A value above its limit counts as the limit.
 
-    A row's limit is the limit of its cell. So a query clips only the rows that it contains (it
-    filters first and clips then), and no other row changes it. The kernel enforces the limits, and
-    the cost of a plan depends on them.
+    A row's limit is the limit of its cell. So a query clips only the rows that it contains: it
+    filters first and clips then. No other row changes its answer. The kernel enforces the limits,
+    and the cost of a plan depends on them.
 
     Args:
-        values: whole numbers of at least 0, at least one of them above 0, in units of the measure:
-            one for each cell of the attribute, or a single one. After construction this is a
-            read-only int64 array.
+        values: whole numbers of at least 0, at least one of them above 0, in units of the measure.
+            There is one number for each cell of the attribute, or a single number. After
+            construction this is a read-only int64 array.
         attribute: the attribute to whose cells the limits belong; it need not be among the
             attributes of a block. None means one limit for all rows.
 
@@ -112,9 +112,9 @@ class Factor:
     Args:
         attributes: names in the order of the domain.
         operator: the queries, over the product of the attributes' cells.
-        row_weights: None, or whole numbers from 1 to 2^20, one for each row, by which the row's
-            noise scale is divided. Contrasts have no row weights: the noise scales of their rows
-            are multiplied by their norms.
+        row_weights: None, or whole numbers from 1 to 2^20, one for each row. The noise scale of a
+            row is divided by its number. Contrasts have no row weights: the noise scales of their
+            rows are multiplied by their norms.
     """
 
     attributes: tuple[str, ...]
@@ -211,16 +211,16 @@ class Block:
         limits: None, or limits on the amount that a row may add to the sum, within the bounds of
             the measure.
         ends: whether the distances of the values v from both bounds of the measure are summed
-            instead of v: every query is measured twice, first on the sums of v - low, then on the
-            sums of high - v. A row adds high - low to the two together, for any v. A row without a
-            value adds nothing if the domain counts the values of the measure, and counts as v = 0
-            otherwise.
+            instead of v. Then every query is measured twice: first on the sums of v - low, then on
+            the sums of high - v. A row adds high - low to the two together, for any v. A row
+            without a value adds nothing if the domain counts the values of the measure. Otherwise
+            it counts as v = 0.
         k_norm_group: None if the noise of every query is independent. Otherwise the number of the
             group of blocks that draw their noise together, as K-norm noise (J1). Each block of such
             a group counts the rows in every cell of one attribute, or in every group of a partition
             of its cells. So all blocks have the same total, and their noise also has one total. The
-            probability of noise z is proportional to exp(-|z| / scale), where |z| is the largest
-            sum of absolute values of one block.
+            probability of noise z is proportional to exp(-|z| / scale). Here |z| is the largest
+            block norm: the sum of absolute values of one block.
     """
 
     factors: tuple[Factor, ...]
@@ -296,12 +296,13 @@ class Measurements:
 
     Attributes:
         factors: the factors of all blocks, each once.
-        similar_blocks: the blocks in groups that differ only in their attributes: scale, measure,
-            limits and ends agree, and so do the operators and weights of their factors in turn.
+        similar_blocks: the blocks, in groups that differ only in their attributes. In a group,
+            scale, measure, limits and ends agree, and so do the operators and weights of the
+            factors at each position.
 
     Raises:
-        InputError: a query outside the domain, a scale that cannot be drawn exactly, or public
-            bounds too large for exact arithmetic.
+        InputError: a query is outside the domain; a scale cannot be drawn exactly; or public bounds
+            are too large for exact arithmetic.
     """
 
     domain: Domain
@@ -401,8 +402,8 @@ class Measurements:
 
         Raises:
             InputError: a block does not count the rows in every cell of one attribute, or in every
-                group of a partition of its cells; or the blocks have several scales, other noise,
-                or too many cells.
+                group of a partition of its cells; or the blocks have several scales, another kind
+                of noise, or too many cells.
         """
         for group in self.k_norm_groups().values():
             self._check_k_norm_group(group)

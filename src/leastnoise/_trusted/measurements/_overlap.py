@@ -1,8 +1,8 @@
 """Bound how far a unit whose rows lie in several cells moves the answers.
 
-A plan measures the cells of some attributes by the rows of an operator. Rows of a unit in two of
-these cells move the answers in two directions; the inner product of the two columns determines how
-far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
+A plan measures the cells of some attributes by the rows of an operator. Suppose that a unit has
+rows in two of these cells. They move the answers in two directions, and the inner product of the
+two columns determines how far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
 """
 
 import math

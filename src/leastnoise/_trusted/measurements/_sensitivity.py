@@ -42,13 +42,13 @@ from leastnoise._trusted.measurements._overlap import (
     largest_weighted_sum,
 )
 
-# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS
-# each: more loss is claimed, never less.
+# Fractions whose sum would have a longer denominator are each rounded up to a multiple of
+# 2^-GUARD_BITS. So the stated loss can be larger than the true loss, and never smaller.
 _EXACT_BITS = 512
 _GUARD_BITS = 128
 
-# Column sums of several uneven blocks are added cell by cell on tables up to this size; on larger
-# ones their maxima are added, which gives an upper bound.
+# On tables up to this size, column sums of several uneven blocks are added cell by cell. On larger
+# tables their maxima are added, which gives an upper bound.
 _JOINT_CELLS = 2**16
 
 # For replaced rows (R4, R5): beyond these sizes the common part of two columns is bounded instead
@@ -94,14 +94,14 @@ def cost(plan: Measurements) -> Cost:
         InputError: all queries are 0 for all rows, so that there is nothing to protect.
 
     Guarantees:
-        With c the vector that a row adds to the measured queries, divided by their rows' noise
-        scales, neighbours differ by a sum of at most k such vectors (add_remove) or of k
-        differences c - c' of two of them (replace). Each c may be 0 instead: a unit may have fewer
-        than k rows, or rows outside the domain, which do not count. The returned value is at least
-        max |difference|_1 for Laplace noise, and max |difference|_2^2 (or half of it, as rho) for
-        Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and k^2 max|c - c'|^2. By the
-        triangle inequality k equal rows are the worst case. If only a few rows may be in one cell,
-        the rows cannot be equal, and the cost under Gaussian noise is smaller (S1 to S4 of
+        Let c be the vector that a row adds to the measured queries, divided by their rows' noise
+        scales. Neighbours differ by a sum of at most k such vectors (add_remove), or of k
+        differences c - c' of two of them (replace). Each c may also be 0: a unit may have fewer
+        than k rows, and rows outside the domain do not count. For Laplace noise, the returned value
+        is at least max |difference|_1: k max|c| or k max|c - c'|. For Gaussian noise, it is at
+        least max |difference|_2^2 (or half of it, as rho): k^2 max|c|^2 or k^2 max|c - c'|^2. By
+        the triangle inequality k equal rows are the worst case. If only a few rows may be in one
+        cell, the rows cannot be equal. Then the cost under Gaussian noise is smaller (S1 to S4 of
         PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
@@ -181,7 +181,7 @@ def privacy_of_part(domain: Domain, privacy: Privacy, measure: str | None) -> Pr
     Args:
         domain: the domain of a plan.
         privacy: the privacy of the plan.
-        measure: the measure that is summed, None for rows.
+        measure: the measure that is summed; None if rows are counted.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> privacy = Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -314,7 +314,10 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 
 
 def _is_other_factor(factor: Factor) -> bool:
-    """Return whether a factor is weighted, or no cells, total or contrasts (S1)."""
+    """Return whether a factor differs from cells, total and contrasts (S1).
+
+    A factor with weights also differs.
+    """
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
 
@@ -400,12 +403,15 @@ def _multiply_by_limits(
                 column.attributes, np.asarray(entries * along.reshape(-1))
             )
             return limited, 1
-    # The attribute is summed over, or measured by contrasts, whose column is constant.
+    # The attribute is summed over, or it is measured by contrasts, which have a constant column.
     return [*limited, _cost_column((name,), amounts)], 1
 
 
 def _cost_column(names: tuple[str, ...], entries: _Entries) -> _CostColumn:
-    """Return a `_CostColumn`; without an array if all entries are equal."""
+    """Return a `_CostColumn`.
+
+    It has no array if all entries are equal.
+    """
     low = int(entries.min())
     high = int(entries.max())
     return _CostColumn(names, Fraction(high), None if low == high else entries)
@@ -606,9 +612,10 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
         bound: the bound on the rows in a cell.
 
     Returns:
-        An exact fraction. The bound is attained for added rows if the blocks measure cells,
-        contrasts and totals of the bound's only attribute, for counts or one measure whose values
-        are at least 0. With blocks on other attributes it is attained if no form is below 0.
+        An exact fraction. The bound is attained for added rows under two conditions. The blocks
+        measure cells, contrasts and totals of the bound's only attribute. They are for counts, or
+        for one measure whose values are at least 0. With blocks on other attributes it is attained
+        if no form is below 0.
 
     >>> privacy = Privacy(
     ...     ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month")
@@ -757,7 +764,7 @@ def shift_bound_by_cell(
         unbounded = replace(privacy, max_per_cell=None)
         distances.append(_shift_bound(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
     distance = sum_rounded_up((1, distance) for distance in distances)
-    if privacy.neighbours == "replace":  # one unit that is added, and one that is removed
+    if privacy.neighbours == "replace":  # two units: one that is added, and one that is removed
         added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
         one = shift_bound_by_cell(added, bound, within)
         times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
@@ -836,8 +843,8 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum, over the factors other than cells, of the largest distance in
-        their forms (R2, R6).
+        An exact fraction: the sum over the factors other than cells. A factor adds the largest
+        distance in its form (R2, R6).
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
@@ -887,9 +894,9 @@ def _attribute_classes(
     """Return a kind for each attribute, to merge similar sets of attributes (R4).
 
     Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
-    are names, numbers of cells or bit lengths of these numbers: the first that leaves few enough
-    sets. The result is None if
-    the sets make no difference, or if there are too many sets in each case.
+    are names, numbers of cells or bit lengths of these numbers. The first of these three that
+    leaves few enough sets is used. The result is None in two cases: the sets make no difference, or
+    there are too many sets with each of these kinds.
     """
     sizes = {
         name: plan.domain.cells(name)
@@ -961,8 +968,8 @@ def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int
 def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
     """Bound the norm, the common part and the distance of columns (R5).
 
-    The result is the largest norm, a lower bound on the common part of two columns, and a bound on
-    the distance of two columns.
+    Three numbers are returned: the largest norm, a lower bound on the common part of two columns,
+    and a bound on the distance of two columns.
     """
     operator = factor.operator
     weights = factor.weights
