@@ -108,7 +108,7 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
     workload = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
     with (
         time_limit(Deadline(0.0, lambda: 1.0)),
-        pytest.raises(NotApplicable, match="before it found such a strategy"),
+        pytest.raises(NotApplicable, match="before it found a strategy of this kind"),
     ):
         proposal(name, workload, RHO)
 

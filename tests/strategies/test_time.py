@@ -175,7 +175,7 @@ def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
         is_slow = PLANNERS[name].most_seconds(workload, 2) > 1.0 / 10
         # Cheap forms are tried in any case.
         assert is_slow or candidate.reason == tried_in_full[name].reason
-        says_no_gain = "can gain no more than 0.2% of the squared error" in candidate.reason
+        says_no_gain = "it can gain at most 0.2% of the squared error" in candidate.reason
         assert candidate.left_out == says_no_gain
         assert not tried_in_full[name].left_out
 

@@ -1,12 +1,12 @@
-"""Strategy families along one attribute: parameters, fit, rounding, inverse.
+"""Strategy families along one attribute: parameters, fit, rounding and inverse.
 
 Each file defines one family.
 
-A planner sees a family as a `FitFamily`: a function from the `Gram` matrix of the workload and the
-norm of the noise to a strategy in whole numbers (``_gram``). Code that needs errors uses the
-`GramInverse` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
-registered for the operator. Start reading with these two files, then continue with a short family
-such as `haar` in ``_tree``.
+A planner sees a family as a `FitFamily`. This is a function that takes the `Gram` matrix of the
+workload and the norm of the noise, and returns a strategy in whole numbers (``_gram``). Code that
+needs errors uses the `GramInverse` of a measured strategy: the inverse of its Gram matrix
+(``_inverse``). It is registered for the strategy's operator. Start reading with these two files,
+then continue with a short family such as `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``

@@ -3,9 +3,9 @@
 An inner strategy is repeated within every block of cells, and an outer strategy measures the sums
 of the blocks.
 
-In block b, the coefficients of the inner strategy are divided by s_b = 1 + e_b + sum_i U_ib, so
-that all columns of the whole strategy have L1 norm 1. Here e_b is the coefficient of the query for
-the sum of block b only, and each row i of U is a query for a weighted sum of blocks.
+In block b, the coefficients of the inner strategy are divided by s_b = 1 + e_b + sum_i U_ib. Then
+all columns of the whole strategy have L1 norm 1. Here e_b is the coefficient of the query that sums
+only block b. Each row i of U is a query for a weighted sum of blocks.
 
 Let P be the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k.
 Let M_bc be the blocks of the workload's Gram matrix M, and W = (diag(1 / k + e^2) + U^T U)^-1 o s
@@ -14,14 +14,14 @@ s^T. The error is
     f = sum_b s_b^2 tr(M_bb R) + sum_bc W_bc v^T M_bc v / k^2.
 
 Let M_ij be a sum of a_i b_j (i <= j) with a and b linear in the cell. Then all blocks have a common
-form: the entry for cells x <= y of a block is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix
-C, the *coefficients* of the block. Therefore, a step takes O(p^2 width + blocks^3) for any n. The
-inner and the outer strategy are fitted jointly. The gradient with respect to the inner strategy
+form: the entry for cells x <= y of a block is E(x)^T C E(y). Here E(x) = (1, x), and C is a 2 x 2
+matrix, the *coefficients* of the block. Therefore, a step takes O(p^2 width + blocks^3) for any n.
+The inner and the outer strategy are fitted jointly. The gradient with respect to the inner strategy
 equals the gradient of p-Identity for the Gram matrix df/dP.
 
 The inverse Gram matrix is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) +
-G_s)^-1. Here block b measures w_b times the inner strategy, which has kappa, mean m and R as in
-``_inverse``, and G_s is the Gram matrix of the outer strategy.
+G_s)^-1. Here block b measures w_b times the inner strategy. The inner strategy has kappa, mean m
+and R as in ``_inverse``, and G_s is the Gram matrix of the outer strategy.
 
 Source: this project; the inner step is from OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
     docs/mathematics.md, section 2.
@@ -78,9 +78,9 @@ class BlockPIdentity(NamedTuple):
     Attributes:
         inner: within a block, of sensitivity 1; a shorter last block has its first cells.
         divisors: s, shape (blocks,).
-        sum_coefficients: e, shape (blocks,), before it is divided by s; zeros if the sums of single
+        sum_coefficients: e, shape (blocks,), before the division by s; zeros if the sums of single
             blocks are not measured.
-        sum_rows: U, shape (p, blocks), before it is divided by s.
+        sum_rows: U, shape (p, blocks), before the division by s.
         rmse: unit RMSE under L1 if all blocks are whole.
     """
 
@@ -99,8 +99,9 @@ class BlockGram(NamedTuple):
     the pairs and the constant ``constants[b, c]``.
 
     Attributes:
-        pairs: for each pair, a and b in every block as (value at cell 0, slope): shape (blocks, 2).
-        range_coefficients: coefficients that listed ranges add to every M_bb, shape (blocks, 2, 2).
+        pairs: for each pair, a and b in every block as (value at cell 0, slope), shape (blocks, 2).
+        range_coefficients: the coefficients that listed ranges add to every M_bb, shape (blocks, 2,
+            2).
         constants: the constant of each pair of blocks, shape (blocks, blocks).
     """
 
@@ -290,9 +291,9 @@ def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _Bloc
 class _ErrorTerms(NamedTuple):
     """The coefficients with which the workload enters the error.
 
-    The error is the sum of four products: ``within_coefficients`` and the inverse forms,
-    ``identity`` and the trace of P, ``coefficients`` and the forms of the mean,
-    ``identity_coefficient`` and the squared norm of the mean.
+    The error is the sum of four products: The factors of the products are: ``within_coefficients``
+    and the inverse forms; ``identity`` and the trace of P; ``coefficients`` and the forms of the
+    mean; ``identity_coefficient`` and the squared norm of the mean.
     """
 
     within_coefficients: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
@@ -500,11 +501,11 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Block, share of the block mean, and variance of each prefix of cells.
+        """The block, the share of its mean, and the variance of each prefix.
 
-        The prefixes are the first 0, 1, ..., n cells. The three arrays are, for each prefix: the
-        block of its last cell, the share of this block's mean in the prefix, and the variance of
-        its cells in this block under R.
+        The prefixes are the first 0, 1, ..., n cells. For each prefix, the three arrays have: the
+        block of its last cell; the share of this block's mean that the prefix contains; and the
+        variance of its cells in this block under R.
         """
         shares = []
         residuals = []
@@ -524,7 +525,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefix_sums_of_inverse(self) -> tuple[FloatArray, FloatArray]:
-        """The prefix sums of ``sums_inverse``: along one axis, and along both."""
+        """The prefix sums of ``sums_inverse``, along one axis and along both axes."""
         along = np.zeros((len(self.sums_inverse) + 1, len(self.sums_inverse)))
         np.cumsum(self.sums_inverse, axis=0, out=along[1:])
         both = np.zeros((len(self.sums_inverse) + 1,) * 2)
@@ -591,7 +592,7 @@ class NestedInverse(GramInverse):
         The inverse of a block bounds the ranges within it. For all other ranges, the bound is the
         sum of the largest values of the two parts of the variance.
         """
-        # The part of H is convex in the shares of the first and the last block, so it is largest
+        # The part of H is convex in the shares of the first and the last block. So it is largest
         # for ranges of whole blocks. R adds at most its largest prefix variance at each end.
         lightest = (self.inner, self.weights[:-1].min()), (self.last, self.weights[-1])
         within = max(

@@ -2,13 +2,14 @@
 
 This file finds the best rows for a tilt, and good tilts. A separate block measures the total.
 
-Let F be n - 1 rows over n cells that determine every query except the total, with F m = 0 and 1^T m
-= 1. The vector m is the *tilt*. The variance of a query q has two parts: (q m)^2 from the noise of
-the total, and q R q from the noise of the rows, where R is the inverse of F^T F on the sum-zero
-vectors. For a fixed tilt, the best rows solve a convex problem, by the dual iteration of the
-Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is this cost, a single
-number, which is optimised by search (docs/mathematics.md, section 5). Pull 0 is the split of
-ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this tilt.
+Let F be n - 1 rows over n cells that determine every query except the total. F and a vector m
+satisfy F m = 0 and 1^T m = 1. The vector m is the *tilt*. The variance of a query q has two parts:
+(q m)^2 from the noise of the total, and q R q from the noise of the rows, where R is the inverse of
+F^T F on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
+iteration of the Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is
+this cost, a single number. A search finds its best value (docs/mathematics.md, section 5). Pull 0
+is the split of ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this
+tilt.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
     from this project.
@@ -51,7 +52,7 @@ def best_tilt(
     Args:
         gram: the Gram matrix M of the queries, shape (n, n).
         pull: the relative cost of the total, added to every entry of M.
-        dual_weights: dual weights to start from, shape (n,).
+        dual_weights: dual weights from which the search starts, shape (n,).
         gap: the search ends at this relative distance from the optimum.
 
     Returns:
@@ -102,7 +103,7 @@ def _optimal_rows(
 ) -> ContrastRows:
     """Return rows of least summed variance with column norms of at most 1.
 
-    The matrix Y minimises tr(N Y^-1) subject to c_j^T Y c_j <= 1, where N is ``gram`` and the c_j
+    The matrix Y minimises tr(N Y^-1) subject to c_j^T Y c_j <= 1. Here N is ``gram``, and the c_j
     are the columns C. The rows are Y^(1/2) C, up to a rotation.
     """
     from scipy.linalg import eigh
@@ -153,8 +154,8 @@ class GroupContrasts(Dense):
     """Queries that contrast the count of each group with the total.
 
     Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
-    these rows with independent noise of variance g^2 s are equivalent to contrasts of norm 1
-    between the groups with noise of variance s. These rows are not measured by any plan.
+    these rows with independent noise of variance g^2 s are equivalent to contrasts between the
+    groups, of norm 1, with noise of variance s. These rows are not measured by any plan.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]

@@ -3,35 +3,36 @@
 This file has the optimum for Gaussian noise, eigen-designs, strategies with equal profiles, and
 rounding.
 
-Notation: ``n`` cells, ``m`` queries, W (m x n) the workload with the Gram matrix M = W^T W, A a
-    strategy, ||A|| its largest column norm (L1
-or L2). The *unit RMSE* of A is ``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``: the root mean square error
-per query, in counts, if the noise of a strategy of sensitivity 1 has variance 1. Under pure DP
-multiply it by sqrt(2)/epsilon, under a Gaussian budget by sigma.
+Notation: There are ``n`` cells and ``m`` queries. W (m x n) is the workload, with the Gram matrix M
+= W^T W. A is a strategy, and ||A|| is its largest column norm (L1 or L2). The *unit RMSE* of A is
+``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``. This is the root mean square error per query, in counts, if
+the noise of a strategy of sensitivity 1 has variance 1. Under pure DP multiply it by
+sqrt(2)/epsilon, under a Gaussian budget by sigma.
 
 Eigen-design: M has the eigenvalues g_i and the eigenvectors v_i, which are measured with weights
-c_i. The error is ``sum g_i / c_i^2``, and column j costs ``sum_i c_i^q |v_ij|^q`` with q = 1 (pure
-DP) or 2 (Gaussian). This is a convex problem in n variables. Its dual has one weight d_j for each
-cell j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))``. Then the best
-weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``, and t^((q+2)/q) is below every error of this
-design, by Hoelder's inequality.
+c_i. The error is ``sum g_i / c_i^2``. Column j costs ``sum_i c_i^q |v_ij|^q``, with q = 1 (pure DP)
+or 2 (Gaussian). This is a convex problem in n variables. Its dual has one weight d_j for each cell
+j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))``. Then the best
+weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``. By Hoelder's inequality, t^((q+2)/q) is below
+every error of this design.
 
 Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and therefore the same
-error. The largest column norm of B is minimised over Q (which may have more rows than A) by descent
-on a smooth upper bound, which is tightened after each descent. Every intermediate B has exactly the
-error of A.
+error. The largest column norm of B is minimised over Q, which may have more rows than A. A descent
+works on a smooth upper bound, which is tightened after each descent. Every intermediate B has
+exactly the error of A.
 
 The Gaussian optimum: minimise tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight
-d_j >= 0 for each cell j, and these weights sum to 1. Let D have the weights d_j on its diagonal,
-``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``. Then t^2 is below the error of every strategy of L2
-sensitivity 1, which is a certificate, and ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and largest
-diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. If X is scaled to a unit
-diagonal, ``X_ij / sqrt(X_ii X_jj)``, the excess of its error over t^2 is of second order in X_jj -
-1, because sum d_j X_jj = 1. Therefore, one or two iterations suffice if M is regular. Three
-structures make an iteration fast. If M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges),
-the inverses of M and of ``D^1/2 M D^1/2`` are tridiagonal, so the eigenvectors of the latter cost
-O(n^2). If M is invariant under reversal of the cells, the problem separates into two halves. If M
-has the rank r < n, a step needs only the eigenvectors of a matrix of r rows.
+d_j >= 0 for each cell j, and these weights sum to 1. Let D be diagonal with the weights d_j, ``K =
+(D^1/2 M D^1/2)^1/2`` and ``t = tr K``. Then t^2 is below the error of every strategy of L2
+sensitivity 1, so it is a certificate. The matrix ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and
+largest diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. If X is scaled to a
+unit diagonal, ``X_ij / sqrt(X_ii X_jj)``, its error exceeds t^2 only by an amount of second order
+in X_jj - 1, because sum d_j X_jj = 1. Therefore, one or two iterations suffice if M is regular.
+Three structures make an iteration fast. Suppose that M has entries ``a_i b_j`` for i <= j (prefix
+sums, all ranges). Then the inverses of M and of ``D^1/2 M D^1/2`` are tridiagonal, so the
+eigenvectors of ``D^1/2 M D^1/2`` cost O(n^2). If M is invariant under reversal of the cells, the
+problem separates into two halves. If M has the rank r < n, a step needs only the eigenvectors of a
+matrix of r rows.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
     docs/mathematics.md; Li and Miklau, arXiv 1202.3807 (eigen-design; here with the dual iteration
@@ -55,8 +56,8 @@ from leastnoise._trusted.linop import Dense
 # maximum number of cells of an eigen-design, and of an eigen-design that is rotated
 _MOST_EIGEN = 1024
 _MOST_TURNED = 16  # rotated to a smaller L1 norm
-# For each step: the sharpness of the smooth maximum over columns, and the width of the rounded kink
-# of the absolute value, relative to the norm.
+# For each step, two numbers: the sharpness of the smooth maximum over columns, and the width of the
+# rounded kink of the absolute value. Both are relative to the norm.
 _SHARPENING_STEPS = (
     (10.0, 0.1),
     (30.0, 0.03),
@@ -243,8 +244,8 @@ class GaussianOptimum(NamedTuple):
     """The optimal strategy of L2 sensitivity 1, with a lower bound.
 
     Attributes:
-        matrix: the strategy A, shape (rank, n); fewer rows than cells if the workload has a smaller
-            rank.
+        matrix: the strategy A, shape (rank, n); it has fewer rows than cells if the workload has a
+            smaller rank.
         rmse_lower_bound: no strategy has a smaller unit RMSE.
         dual_weights: the dual weights d, shape (n,), sum 1.
     """
@@ -272,8 +273,8 @@ def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
 def _spectrum(gram: Gram) -> Spectrum:
     """Return a function that maps dual weights to root eigenvalues and vectors.
 
-    The spectrum is the roots of the eigenvalues and the eigenvectors of ``D^1/2 M D^1/2``, where
-    the dual weights d are the diagonal of D.
+    The spectrum consists of the roots of the eigenvalues, and the eigenvectors, of ``D^1/2 M
+    D^1/2``. D is diagonal with the dual weights d.
     """
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]
@@ -413,8 +414,8 @@ def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
     """Return dual weights, dual value t, and the Gram matrix X of the strategy.
 
-    The squared error of X, of shape (n, n), is at most (1 + gap) t^2, and its diagonal entries are
-    at most 1.
+    The squared error of X, of shape (n, n), is at most (1 + gap) t^2. Its diagonal entries are at
+    most 1.
     """
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _COARSE_ABOVE and not gram.is_matrix_only:

@@ -2,13 +2,13 @@
 
 W is the matrix of m queries on one ordered attribute of n cells.
 
-For workloads that are matrices, this file finds the cells that no query distinguishes, an order of
-the cells along a line, and a short form of M in that order.
+For workloads that are matrices, this file finds three things: the cells that no query
+distinguishes, an order of the cells along a line, and a short form of M in that order.
 
-Planners see a family of strategies along one attribute as a function that fits a strategy in whole
-numbers to such a matrix (`FitFamily`). The rounded strategy is measured, and the plan's error and
-privacy cost are computed from its integers. The inverse of the strategy's Gram matrix is registered
-for its operator: see ``_inverse``.
+Planners see a family of strategies along one attribute as a function (`FitFamily`). It fits a
+strategy in whole numbers to such a matrix. The rounded strategy is measured, and the plan's error
+and privacy cost are computed from its integers. The inverse of the strategy's Gram matrix is
+registered for its operator: see ``_inverse``.
 """
 
 import math
@@ -50,7 +50,7 @@ Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
 def _cover_sums(size: int, range_amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """Return, for each cell, the sum of amounts of ranges that contain it.
+    """Return, for each cell, the sum of the amounts of ranges that contain it.
 
     Ranges with low > high are empty.
     """
@@ -87,8 +87,8 @@ class Gram:
     Attributes:
         size: number of cells n.
         queries: number of queries m (rows of W).
-        pairs: the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges,
-            the total.
+        pairs: the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j, as for prefix sums,
+            ranges and the total.
         identity_weight: the multiple of the identity: the weight of single cells.
         weighted_ranges: the weights, the first cells and the last cells of ranges.
         array: the part of M without a structured form, shape (n, n).
@@ -136,7 +136,7 @@ class Gram:
 
     @property
     def generators(self) -> Generators:
-        """The pairs (a, b) if they describe M completely, else ()."""
+        """The pairs (a, b) if they describe M completely; otherwise ()."""
         if self.identity_weight == 0 and self.weighted_ranges is None and self.array is None:
             return self.pairs
         return ()
@@ -162,7 +162,8 @@ class Gram:
     def _edges(self) -> Any:
         """Return the sparse matrix L of the listed ranges, (n + 1, n + 1).
 
-        ``S^T L S`` is the part of M from listed ranges, where row i of S sums the first i cells.
+        ``S^T L S`` is the part of M that comes from listed ranges. Row i of S sums the first i
+        cells.
         """
         from scipy.sparse import csr_array
 
@@ -452,12 +453,12 @@ def is_exchangeable(gram: Gram) -> bool:
 
 def seriate_cells(gram: Gram) -> IntArray:
     """Return an order of the cells in which neighbours are in similar queries."""
-    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. Two Fiedler vectors give two orders:
-    # the vector of M itself suits ranges of one width, and the vector of the closeness suits prefix
-    # sums, whose cells are not requested equally often. The order with the shorter path from cell
-    # to cell undoes any permutation of a workload of ranges. Such a workload is then planned as
-    # well as a workload of listed ranges. Source: Atkins, Boman, Hendrickson 1998 (seriation of
-    # Robinson matrices).
+    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. Two Fiedler vectors give two orders.
+    # The vector of M itself suits ranges of one width. The vector of the closeness suits prefix
+    # sums, whose cells are requested with different frequencies. The order with the shorter path
+    # from cell to cell undoes any permutation of a workload of ranges. Such a workload is then
+    # planned as well as a workload of listed ranges. Source: Atkins, Boman, Hendrickson 1998
+    # (seriation of Robinson matrices).
     from scipy.linalg import eigh
 
     if gram.size < 3:
@@ -487,8 +488,8 @@ class FittedFamily(NamedTuple):
     """An integer strategy along one attribute, fitted to a workload.
 
     Attributes:
-        error_lower_bound: lower bound on the total squared error of every strategy of norm 1, at
-            unit noise; 0 if unknown.
+        error_lower_bound: a lower bound on the total squared error of every strategy of norm 1, at
+            unit noise; 0 if no bound is computed.
     """
 
     operator: Operator
@@ -501,8 +502,11 @@ class FittedFamily(NamedTuple):
 
 
 FitFamily = Callable[[Gram, int, int], FittedFamily]
-"""A family: a function from a Gram matrix, the norm of the noise (1 for Laplace, 2 for Gaussian)
-and the number of bits of rounded coefficients to a fitted strategy."""
+"""A family: a function that returns a fitted strategy.
+
+Its arguments are a Gram matrix, the norm of the noise (1 for Laplace, 2 for Gaussian) and the
+number of bits of rounded coefficients.
+"""
 
 
 def memoize_fit(fit: Fitting) -> Fitting:
@@ -529,8 +533,7 @@ def fit_family(
 ) -> FittedFamily:
     """Fit the strategy of a family to weighted queries along one attribute.
 
-    First, runs of cells that no query separates are merged, as far as they can be derived from the
-    ends of ranges.
+    First, runs of cells that no query separates are merged, as far as the ends of ranges show them.
     """
     size = weighted_queries[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))

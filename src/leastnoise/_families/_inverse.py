@@ -2,17 +2,17 @@
 
 The strategy measures queries along one attribute.
 
-Notation: F is the strategy, w are its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean =
-    G^-1 1 / kappa (it sums to 1), and the residual inverse is R = G^-1 - kappa mean mean^T, for
-    which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the residual basis of
-    ResidualPlanner. Every other strategy generalises this: G and 11^T are diagonal in one basis, so
-    least squares over marginals of any product of such strategies is also diagonal.
+Notation: F is the strategy, w are its row weights, and G = F^T diag(w^2) F. Further, kappa = 1^T
+    G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the residual inverse is R = G^-1 - kappa mean
+    mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the residual
+    basis of ResidualPlanner. Every other strategy generalises this: G and 11^T are diagonal in one
+    basis. So least squares over marginals of any product of such strategies is also diagonal.
 
 Every family registers its inverse with `structured_inverse` for its operator, in the file of the
 family. This file has the inverses for cells with a few rows, for any matrix and for runs of cells.
 
 The largest variance of all intervals is found without a list of intervals. An interval is the
-difference of two prefix sums, so its variance is C_ii + C_jj - 2 C_ij, where C is the covariance of
+difference of two prefix sums. So its variance is C_ii + C_jj - 2 C_ij, where C is the covariance of
 the n + 1 prefix sums (including the empty sum).
 
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in
@@ -201,7 +201,7 @@ class IdentityInverse(GramInverse):
     If T has no rows, only the cells are measured.
     """
 
-    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are
+    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T. The rows of ``lifted`` are
     # C^(-1/2) Y.
 
     ranges_exact = True
@@ -266,7 +266,7 @@ class IdentityInverse(GramInverse):
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         points = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         norms = (points**2).sum(axis=1)
-        # The variance is cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j this is below 0.
+        # For i < j, the variance is cells_j - cells_i - |p_j - p_i|^2. For i > j, this is below 0.
         late = cells - norms
         early = -cells - norms
         step = max(1, ENTRIES_IN_MEMORY // len(points))
@@ -289,7 +289,10 @@ class DenseInverse(GramInverse):
         self.size, self.inverse, self.space = len(inverse), inverse, space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Return this inverse and the operator; raise if it is not determined."""
+        """Return this inverse and the operator.
+
+        Raises an error if the inverse is not determined.
+        """
         if self.space is not None and not self.space.contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self, operator

@@ -3,21 +3,23 @@
 Each level is measured with one weight, or with a weight for each group.
 
 The first level has the single cells, the last level the total. Each group lies in one group of the
-next level, its parent; groups may have any number of cells, which need not be neighbours.
+next level, which is its parent. Groups may have any number of cells, and their cells need not be
+neighbours.
 
-Let P_l be the matrix that sums the cells of each group of level l, and a_l the precisions (inverse
-variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l) P_l. The
-upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v), the variance of group u
-estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c / S)^2 (S -
-f_u), the variance of a child c estimated from all measurements, where S is the sum of v over all
-children of its parent u. So all variances are computed in O(groups). The derivatives of their sum
-by every a_u also take O(groups), by the same passes differentiated in reverse.
+Let P_l be the matrix that sums the cells of each group of level l. Let a_l be the precisions
+(inverse variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l)
+P_l. The upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v). This is the variance of
+group u, estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c /
+S)^2 (S - f_u). This is the variance of a child c, estimated from all measurements. S is the sum of
+v over all children of its parent u. So all variances are computed in O(groups). The derivatives of
+their sum by every a_u also take O(groups), by the same passes differentiated in reverse.
 
-Groups that have equal trees below them and parents in one orbit form an *orbit*: they have the same
-v and f. If the groups of each level have equal trees below them, every level has a single orbit,
-for any number of groups. The matrices P_l^T P_l of all levels have common invariant subspaces. k
-sibling groups of one orbit contribute k - 1 copies of the subspaces of one group, and their sum
-belongs to the subspace of their parent, which has one dimension for each orbit of cells below it.
+An *orbit* is a set of groups with equal trees below them and with parents in one orbit. They have
+the same v and f. If all groups of each level have equal trees below them, every level has a single
+orbit, for any number of groups. The matrices P_l^T P_l of all levels have common invariant
+subspaces. Consider k sibling groups of one orbit. They contribute k - 1 copies of the subspaces of
+one group. Their sum belongs to the subspace of their parent, which has one dimension for each orbit
+of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -94,7 +96,7 @@ class Levels:
     """Nested partitions of the cells of an attribute, from cells to total.
 
     Attributes:
-        parents: for each level except the last: the group of the next level that contains each
+        parents: for each level except the last, the group of the next level that contains each
             group, shape (groups,).
     """
 
@@ -113,7 +115,7 @@ class Levels:
 
     @cached_property
     def groups(self) -> tuple[IntArray, ...]:
-        """The group index of each cell, for every level; each of shape (size,)."""
+        """The group index of each cell, for every level; each array has shape (size,)."""
         groups = [np.arange(self.size)]
         for parents in self.parents:
             groups.append(parents[groups[-1]])
@@ -150,8 +152,8 @@ class Levels:
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
         """The groups of each level sorted by parent, for all levels but the last.
 
-        Each item has the order, or None if the groups are already ordered, and the positions at
-        which the groups of each parent begin.
+        Each item has two arrays: the order, or None if the groups are already ordered; and the
+        positions at which the groups of each parent begin.
         """
         orders = []
         for parents in self.parents:
@@ -287,8 +289,8 @@ class Orbits:
 
     Attributes:
         parents: for every level but the last: the orbit of the next level that contains each orbit.
-        multiplicities: for every level but the last: the number of groups of each orbit in one
-            group of the parent orbit.
+        multiplicities: for every level but the last, the number of groups of each orbit that one
+            group of the parent orbit contains.
         orbit_of_group: for every level: the orbit of each group.
     """
 
@@ -304,15 +306,15 @@ class Orbits:
     def group_variances(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and three variances v, S, f by orbit.
+        """Return the finest measured level, and the variances v, S and f by orbit.
 
         Each array has one entry for each orbit of its level.
 
         Returns:
             The finest level that is measured, and three lists of arrays by level. v is the variance
-            from the measurements within a group, from the finest measured level on. S is the sum of
-            the children's v, from the next level on. f is the variance from all measurements, from
-            the finest measured level on.
+            from the measurements within a group. Its list begins with the finest measured level. S
+            is the sum of the children's v; its list begins with the next level. f is the variance
+            from all measurements; its list begins with the finest measured level.
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         counts = (*map(len, self.parents), 1)
@@ -348,8 +350,8 @@ class Orbits:
 
         Returns:
             The error, and for every level an array with the slopes of its orbits. The error is
-            infinite if the measurements do not determine a requested level, or if an orbit of the
-            finest measured level is not measured.
+            infinite in two cases: the measurements do not determine a requested level, or an orbit
+            of the finest measured level is not measured.
         """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         finest = next((precision for precision in precisions if np.any(precision)), 0.0)
@@ -402,8 +404,8 @@ class InvariantSubspace:
     The space of vectors of cells may contain several copies of it.
 
     Attributes:
-        grams: for every level l, the matrix of P_l^T P_l on the subspace over the number of cells,
-            shape (levels, d, d).
+        grams: for every level l, the matrix of P_l^T P_l on the subspace, divided by the number of
+            cells, shape (levels, d, d).
         multiplicity: the number of copies.
         has_total: whether the first direction is the vector of equal cells; else the subspace is
             orthogonal to it.
@@ -474,9 +476,9 @@ class LevelInverse:
             ).variances(operator)
         if not operator.rows * operator.size <= _MOST_SOLVED:
             raise InputError(
-                f"A query set that is not a level must have at most {_MOST_SOLVED} queries times "
-                f"cells along an attribute with levels; got {operator.rows} queries over "
-                f"{operator.size} cells. Choose another strategy."
+                "A query set that is not a level must not be too large along an attribute with "
+                f"levels: queries times cells must be at most {_MOST_SOLVED:,}; got "
+                f"{operator.rows:,} queries over {operator.size:,} cells. Choose another strategy."
             )
         answer = np.empty(operator.rows)
         step = max(1, _AT_ONCE // max(operator.rows, operator.size))

@@ -3,17 +3,17 @@
 A p-Identity strategy measures every cell and a few weighted sums of cells.
 
 The strategy is ``A = [I; Theta] D`` with ``Theta >= 0`` (p x n), ``D = diag(1 / s)`` and ``s = 1 +
-column sums of Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` and ``Y =
-Theta diag(s)``, the error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M Y^T)``. No n x n matrix is
+column sums of Theta``, so every column has L1 norm 1. Let ``G = I + Theta Theta^T`` and ``Y = Theta
+diag(s)``. The error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M Y^T)``. No n x n matrix is
 formed: a step costs O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
 The problem is not convex. For ordered workloads, descents from random starts ended in strategies of
 the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
-bell overlaps half of its neighbours, and a layer is 8 to 20 times coarser than the layer below it.
-If many queries contain the first cells, the first bell is close to this end of the line; if few do,
-it is one spacing away. The other end is treated alike. Therefore, most descents start from bells.
-Bells of this shape have an error within 3% of the final error before any step. The supports of the
-rows remain narrow windows, which makes n = 16384 affordable.
+bell overlaps half of its neighbours. A layer is 8 to 20 times coarser than the layer below it. If
+many queries contain the first cells, the first bell is close to this end of the line. If few
+queries do, the bell is one spacing away from it. The other end is treated alike. Therefore, most
+descents start from bells. Bells of this shape have an error within 3% of the final error before any
+step. The supports of the rows remain narrow windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -43,8 +43,9 @@ Start = TypeVar("Start")
 # largest entry of Theta; it keeps the coefficient of a single cell well above the rounding grid
 TALLEST = 512.0
 LARGE = 6000  # above this number of cells, fewer starts and steps are used to save time
-# The shape of the bells in which descents end: the width and the height relative to the spacing,
-# and the distance from an end of the line to which queries reach, or at which they thin out.
+# The shape of the bells in which descents end: the width and the height, relative to the spacing,
+# and the distance from an end of the line. There are two distances: for an end to which queries
+# reach, and for an end where they thin out.
 _BELL_WIDTH = 1.15
 _BELL_PEAK = 1.6
 _BELL_FALL = 2.1
@@ -61,15 +62,15 @@ _MOST_DENSE_ENTRIES = 1 << 15
 # the structured gradient is faster with at least these rows, and at most these windows on a cell
 _MANY_ROWS = 32
 _FEW_PER_CELL = 16
-# below this fraction of the error of cells only, the difference is dominated by rounding errors,
-# which a descent would fit
+# below this fraction of the error of cells only, rounding errors dominate the difference, and a
+# descent would fit them
 _ERROR_ROUNDING = 1e-8
 _MOST_CELLS_OF_ALL_STARTS = 256  # up to this number of cells, blocks and random rows are starts too
 _MOST_MEDIUM_CELLS = 2048  # up to this number of cells, descents start from many layers of bells
 _ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
 _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estimate the curvature
-# the least last steps of the best descent: at 10,853 cells they lower the error by 1.5%, and 70
-# further steps by 0.5%
+# the least number of last steps of the best descent: at 10,853 cells they lower the error by 1.5%,
+# and 70 further steps lower it by 0.5%
 _LEAST_LAST_STEPS = 30
 _LEAST_DESCENT_GAIN = (
     5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
@@ -182,7 +183,7 @@ def total_start(gram: Gram) -> list[Window]:
     The height of the row is found by a search in one variable.
     """
     # If Theta is one flat row of height c, the error is ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n
-    # c^2))`` with t the sum of all entries of M.
+    # c^2))``, where t is the sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.multiply_rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (
@@ -202,11 +203,11 @@ class _Layout(NamedTuple):
         by_stop: the rows in the order of their stops, shape (p,).
         started_before: for each value, the number of rows that start at or before its cell.
         stopped_before: for each value, the number of rows that stop at or before its cell.
-        values_of_cell: the values of each cell, shape (n, c), filled up with v.
-        rows_of_cell: the rows of these values, filled up with p.
+        values_of_cell: the values of each cell, shape (n, c); shorter lists are filled up with v.
+        rows_of_cell: the rows of these values; shorter lists are filled up with p.
         pairs_of_cell: the number of each pair of rows on a cell, shape (n, c, c).
-        start_positions: in the running sums of one row, which begin with a zero, the position at
-            which another row starts, shape (p, p).
+        start_positions: the running sums of one row begin with a zero; this is the position in them
+            at which another row starts, shape (p, p).
         stop_positions: the position at which that row stops, shape (p, p).
     """
 
@@ -505,8 +506,8 @@ class _GeneratorPart:
         local = b[cells] * rising_in_row + a[cells] * (
             falling_sums[end][layout.row] - falling_sums[1:]
         )
-        # Running sums along each row, with a zero before it, are read where the other rows start
-        # and stop.
+        # The running sums along each row begin with a zero. They are read where the other rows
+        # start and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before = np.zeros(len(y) + len(begin))
         before[slots] = rising_in_row
@@ -712,7 +713,7 @@ def p_identity_seconds(size: int, *, is_one_dimensional: bool = False) -> tuple[
 
     Args:
         size: the number of cells.
-        is_one_dimensional: whether only cells, prefix sums and all ranges are requested.
+        is_one_dimensional: whether the workload requests only cells, prefix sums and all ranges.
     """
     thousands = size / 1024
     if size <= _MOST_CELLS_OF_ALL_STARTS:

@@ -6,13 +6,13 @@ the matrix. Properties of entries are never guessed. They are computed by `colum
 
 The row space of measured queries decides which other queries are determined. Intervals of n cells
 are edges between n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query
-puts on each node a weight, which is minus the change of the query from one cell to the next. The
-query lies in the span of some intervals exactly if these weights sum to 0 over each connected
-component of the edges. The test uses integer arithmetic and takes linear time. For other operators
-the null space is computed in floating point, from the eigenvalues of the Gram matrix of the rows
-after scaling to norm 1. Eigenvalues below 1e-10 of the largest are treated as 0, so that a
-direction measured with less than 1e-5 of the largest weight counts as unmeasured. A query is
-undetermined if more than 1e-7 of its norm lies along such directions.
+puts on each node a weight, which is minus the change of the query from one cell to the next. Some
+intervals span the query exactly if these weights sum to 0 over each connected component of the
+edges. The test uses integer arithmetic and takes linear time. For other operators, the null space
+is computed in floating point. It follows from the eigenvalues of the Gram matrix of the rows after
+scaling to norm 1. Eigenvalues below 1e-10 of the largest are treated as 0. So a direction measured
+with less than 1e-5 of the largest weight counts as unmeasured. A query is undetermined if more than
+1e-7 of its norm is along such directions.
 """
 
 import math
@@ -263,7 +263,7 @@ class RowSpace:
         size: number of cells n.
         components: the component of each of the n + 1 nodes, if the space is a span of intervals.
         null_basis: an orthonormal basis of the null space, shape (n, n - dimension), if the space
-            is neither full nor a span of intervals.
+            is not full and is not a span of intervals.
     """
 
     size: int

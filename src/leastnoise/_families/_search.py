@@ -43,7 +43,7 @@ _ARMIJO_FRACTION = 1e-4  # the part of the linear decrease that a step must reac
 _STEEP_SLOPE_RATIO = 0.7
 _MOST_STEP_LENGTHS = 20  # the number of lengths to try
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
-# a step, the change of the gradient, and one over their product
+# a step, the change of the gradient, and the inverse of their product
 _Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 
@@ -85,7 +85,7 @@ def check_deadline() -> None:
     """
     if deadline_passed():
         raise NotApplicable(
-            "planning reached its time limit before it found such a strategy; allow more "
+            "planning reached its time limit before it found a strategy of this kind; allow more "
             "seconds, or choose the strategy by name"
         )
 
@@ -214,16 +214,16 @@ def dual_ascent(
     max_steps: int,
     excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the best step of a dual ascent: cost, weights, value, result.
+    """Return the best step of a dual ascent: cost, weights, value and result.
 
     Args:
-        step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is
-            above 0), the dual value, and a result.
+        step: maps weights of sum 1 to three results: the cost of each column (1 at the optimum if
+            its weight is above 0), the dual value, and a result.
         weights: the start of the ascent; the weights sum to 1.
         gap: the relative gap at which the ascent stops.
         max_steps: the maximum number of steps.
         excess: maps costs, weights and result to the relative excess of the result over the
-            optimum; by default the largest cost less 1.
+            optimum; by default it is the largest cost minus 1.
 
     Returns:
         For the step of least excess: 1 plus the excess, the weights, the dual value and the result.

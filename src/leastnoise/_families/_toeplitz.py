@@ -6,16 +6,16 @@ The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1)
 the matrix of all prefix sums. The column norms of C decrease towards the end, so each column is
 scaled up to the largest norm. The result is near the optimum at any size. As integers, the
 coefficients are a step function of the distance, with steps that become longer with the distance.
-The scales are constant on runs of cells, which are narrower towards the end, where the norms change
-fast. Least squares takes O(n log n). The inverse, with the notation of this file (r, R, d, E), is
-in docs/mathematics.md, section 2.
+The scales are constant on runs of cells. The runs are narrower towards the end, where the norms
+change fast. Least squares takes O(n log n). The inverse is in docs/mathematics.md, section 2, with
+the notation of this file (r, R, d, E).
 
-With Gaussian noise, a strategy A of Gram matrix X = A'A has a lower triangular equivalent C with
-C'C = X, which Cholesky's method computes from the last cell on. C has the same column norms as A,
-so it has the same cost and the same errors. C is square, so the estimates of the first t cells are
-determined by the first t rows and do not change with later rows. With Laplace noise, such rows
-would have large errors. In that case hierarchies are used. Each node is measured when its last cell
-ends, and later nodes improve previously published estimates.
+With Gaussian noise, a strategy A with the Gram matrix X = A'A has an equivalent lower triangular
+strategy C with C'C = X. Cholesky's method computes C from the last cell on. C has the same column
+norms as A, so it has the same cost and the same errors. C is square, so the estimates of the first
+t cells are determined by the first t rows and do not change with later rows. With Laplace noise,
+such rows would have large errors. In that case hierarchies are used. Each node is measured when its
+last cell ends, and later nodes improve previously published estimates.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
     steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
@@ -62,7 +62,7 @@ _MOST_WORK = 2**28  # maximum number of cells times runs of equal scales
 # maximum number of cells for which the weights before every run of scales are stored
 _MOST_KEPT = 2**18
 MOST_LISTED_WORK = 2**28  # maximum number of widths of ranges times cells
-_MOST_ALONE = 20  # the bits that are passed if this is the only attribute, which may then use more
+_MOST_ALONE = 20  # the number of bits if this is the only attribute; it may then use more bits
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
@@ -202,8 +202,8 @@ class ToeplitzInverse(GramInverse):
 
         The computation takes O(n) for each width, and O(n log n) for each run of equal scales.
         """
-        # A range is the difference of two prefix sums. With the notation of docs/mathematics.md,
-        # section 2, the noise of row j in the prefix up to cell i is R_(i-j) / d_i + B_j, where B
+        # A range is the difference of two prefix sums. In the notation of docs/mathematics.md,
+        # section 2, the noise of row j in the prefix up to cell i is R_(i-j) / d_i + B_j. Here B
         # depends only on the run of i. The variance of the range needs the inner products of the
         # four terms.
         sums = np.cumsum(self.series)
@@ -332,8 +332,8 @@ _MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies 
 _LEVEL_WEIGHT_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)
 _MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
 _CELL_ROW_WEIGHT = 64  # the row weight of a cell
-# The largest row weight if every cell has a separate weight: contrasts of other attributes leave 5
-# bits (`Measurements` refuses scales with terms of 2^56).
+# The largest row weight if every cell has a separate weight. Contrasts of other attributes leave 5
+# bits for it (`Measurements` refuses scales with terms of 2^56).
 _MOST_ROW_WEIGHT = 2**5
 _LEAST_SQUARE = 1e-12  # squared entry of a cell that no query uses, relative to the largest
 
@@ -475,8 +475,8 @@ def first_rows(factor: Factor, cell_count: int) -> Factor:
 def ending_variances(factor: Factor, operator: Operator, cell_counts: Sequence[int]) -> FloatArray:
     """Return the summed variances of the queries that end at given cells.
 
-    All variances are at unit noise. For each number of cells t, they are the variances of the
-    queries that end with cell t, when the first t cells have ended.
+    All variances are at unit noise. For each number of cells t, these are the variances of the
+    queries that end with cell t. They are computed at the time when the first t cells have ended.
     """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change

@@ -4,20 +4,21 @@ The best weights of the levels are found without a matrix, in O(n) for each leve
 
 A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the previous one. A
 node of level l is a block of B_l cells (the last block may be shorter), measured with a separate
-scale. With z the square of that scale, the Gram matrix of the strategy on a node is ``G = z 11^T +
-blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the children - z
-m / (1 + z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v`` and ``m = v^T M
-v``. The v of the node is ``v / (1 + z k)``. Least squares by two passes, the variances of intervals
-and a bound on the largest of these variances are in docs/mathematics.md, section 2.
+scale. Let z be the square of that scale. The Gram matrix of the strategy on a node is ``G = z 11^T
++ blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the children -
+z m / (1 + z k)``. Here ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v`` and ``m = v^T M
+v``. The v of the node is ``v / (1 + z k)``. docs/mathematics.md, section 2, has the remaining
+parts: least squares by two passes, the variances of intervals, and a bound on the largest of these
+variances.
 
 If each level has one weight, there are closed forms, so all chains can be searched. Let ``tau_l =
-tr(M P_l)``, where P_l is the projection on vectors that are constant on the blocks of level l. A
-tree of widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2
-B_i``, and a Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does
-not divide n, the formulas hold for a padded domain whose additional cells are not assumed to be
-empty. Under L1, the best trees have few levels with very different widths, and further levels only
-add cost, so chains of arbitrary widths are searched, not only powers of one branching factor. Under
-L2, every level reduces the error a little.
+tr(M P_l)``. P_l is the projection on vectors that are constant on the blocks of level l. A tree of
+widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i``. A
+Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does not divide
+n, the formulas hold for a padded domain whose additional cells are not assumed to be empty. Under
+L1, the best trees have few levels with very different widths, and further levels only add cost. So
+chains of arbitrary widths are searched, and not only powers of one branching factor. Under L2,
+every level reduces the error a little.
 
 Source: Hay et al. 2010 (inference by two passes); everything else is from this project.
 """
@@ -68,9 +69,9 @@ class ScaledTree:
 
     Attributes:
         size: number of cells n.
-        widths: cells in a block of each level; the first is 1, each is a multiple of the previous
-            one; a last block may be shorter.
-        scales: for each level, the scales of its nodes; the largest norm of the scales from a root
+        widths: the number of cells in a block of each level; the first is 1, and each is a multiple
+            of the previous one. The last block may be shorter.
+        scales: for each level, the scales of its nodes. The largest norm of the scales from a root
             to a cell is 1.
         norm: 1 for pure DP, 2 for a Gaussian budget.
         rmse: unit RMSE, exact.
@@ -159,7 +160,7 @@ def _trace_drops(
 def _optimize_weights(
     trace_drops: FloatArray, widths: FloatArray, norm: int, common_steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the indices of chains, best first, and the weights of each."""
+    """Return the indices of chains, best first, and the weights of each chain."""
     # Gradient steps are applied to all chains at once. These few steps do not identify the best
     # chain, so the best chains of each length are then optimised by full descents.
     logs = _clamp_logs(np.zeros(trace_drops.shape), widths)
@@ -357,7 +358,7 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFami
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the equally weighted hierarchy of the best branching.
 
-    Its coefficients are integers, so ``bits``, which every family takes, is not used.
+    Its coefficients are integers, so ``bits`` is not used; every family has this argument.
     """
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
@@ -366,7 +367,7 @@ def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the hierarchy with the best weight for each level, in integers.
 
-    The weights have 20 bits: ``bits``, which every family takes, is not used.
+    The weights have 20 bits: ``bits`` is not used; every family has this argument.
     """
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
@@ -375,7 +376,7 @@ def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the Haar wavelet with the best weight for each level.
 
-    The weights have 20 bits: ``bits``, which every family takes, is not used.
+    The weights have 20 bits: ``bits`` is not used; every family has this argument.
     """
     if gram.size > MOST_DENSE:
         raise NotApplicable(
@@ -396,8 +397,8 @@ class TreeInverse(GramInverse):
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
         self.size = tree.size
-        # Level by level from the cells up to the root: the precision of each node, and the number
-        # of children of a node.
+        # Level by level, from the cells up to the root: the precision of each node, and the number
+        # of its children.
         precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])[
             ::-1
         ]
@@ -414,9 +415,9 @@ class TreeInverse(GramInverse):
         self.alike = tree.size % tree.widths[0] == 0 and all(
             (level == level[0]).all() for level in precisions
         )
-        # The variance of each node from the measurements within it; for all levels but the cells,
-        # the sum of these variances over the children; and the variance of each node from all
-        # measurements.
+        # Three variances. First, for each node, the variance from the measurements within it.
+        # Second, for all levels but the cells, the sum of these variances over the children. Third,
+        # for each node, the variance from all measurements.
         _, self.upward, self.below, self.posterior = self.levels.group_variances
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -449,8 +450,8 @@ class TreeInverse(GramInverse):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variance of the sum of cells low..high, for each range."""
         answer = np.empty(len(low))
-        # At every level, a range consists of a prefix of the node that contains its end, and a
-        # suffix of the node that contains its start. Each part is share * (node's value) +
+        # At every level, a range consists of two parts: a prefix of the node that contains its end,
+        # and a suffix of the node that contains its start. Each part is share * (node's value) +
         # independent noise of this variance.
         starts = low
         ends = high
@@ -485,8 +486,8 @@ class TreeInverse(GramInverse):
                     + share**2 * above[p]
                 )
                 open_ &= ~meet
-            # Move the two parts up one level: the part at the end of the range absorbs its
-            # preceding siblings, the part at the start its following siblings.
+            # Move the two parts up one level. The part at the end of the range absorbs its
+            # preceding siblings, and the part at the start absorbs its following siblings.
             begin = sums_before[parent_end * ratio]
             finish = sums_before[np.minimum((parent_start + 1) * ratio, len(upward))]
             to_end, noise_end = _lift_to_parent(
@@ -511,8 +512,8 @@ class TreeInverse(GramInverse):
         """
         best = float(self.posterior[0].max())
         width = 1
-        # For each cell, the share and the noise of the suffix and the prefix of its node; only for
-        # one node if all nodes are alike.
+        # For each cell, the share and the noise of the suffix and the prefix of its node. If all
+        # nodes are alike, only for one node.
         from_start = to_end = (
             np.ones(1 if self.alike else self.size),
             np.zeros(1 if self.alike else self.size),

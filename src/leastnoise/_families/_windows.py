@@ -1,23 +1,23 @@
 """A Gaussian strategy for ranges of the same widths at every position.
 
-Let M be the Gram matrix of the workload. For such ranges its entries depend, away from the ends,
+Let M be the Gram matrix of the workload. For such ranges, away from the ends, its entries depend
 only on the distance of two cells: ``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their
 spectral density. For infinitely many cells, the strategy of least error has a Gram matrix of
 density ``m^(1/2)``. This file measures its lower triangular factor, a Toeplitz matrix T with
 ``|T(t)|^2 = m(t)^(1/2)``. The coefficients of T are a power series: the exponential of the causal
 part of ``log m^(1/4)`` (Kolmogorov's factorisation). For prefix sums T is the square root of
 ``_toeplitz``. As in ``_toeplitz``, the column norms decrease towards the end, and each column is
-scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals, whose
-density is never negative.
+scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals. The density
+of c is never negative.
 
-The lower bound for full sets of ranges: let W have the ranges as rows, with the other notation of
-``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``. Let the rows of Z
-be rows of circulants, one for each width. Their spectral values at a frequency are W's values
-there, scaled to norm 1. Then ``h_j``, the sum of ``W_ij Z_ij`` over the rows i, follows from
-running sums, and the best weights D give the bound ``sum_j max(h_j, 0)^2``.
+The lower bound for full sets of ranges follows. Let W have the ranges as rows; the other notation
+is as in ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``. Let the
+rows of Z be rows of circulants, one for each width. Their spectral values at a frequency are W's
+values there, scaled to norm 1. Then ``h_j`` is the sum of ``W_ij Z_ij`` over the rows i and follows
+from running sums. The best weights D give the bound ``sum_j max(h_j, 0)^2``.
 
-Source: textbook material (spectral factorisation, duality of norms); the use of both is from this
-    project (docs/mathematics.md, section 2).
+Source: textbook material (spectral factorisation, duality of norms). This project contributes the
+    use of both (docs/mathematics.md, section 2).
 """
 
 import math
@@ -100,8 +100,8 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
             "this strategy is only available for ranges of the same widths at many positions; "
-            "choose toeplitz_root for prefix sums and all ranges, "
-            "and gaussian_optimum for other queries"
+            "choose toeplitz_root for prefix sums and all ranges, or gaussian_optimum for other "
+            "queries"
         )
     if gram.size > _MOST_CELLS:
         raise NotApplicable(
@@ -133,7 +133,7 @@ def _run_starts(root: FloatArray) -> IntArray:
 def _scale_starts(root: FloatArray) -> IntArray:
     """Return the first cells of the runs with equal column scales.
 
-    The logarithms of the scales at these cells are the squares of evenly spaced numbers, so most
+    The logarithms of the scales at these cells are the squares of evenly spaced numbers. So most
     cells have almost the norm of the longest column.
     """
     norms = np.sqrt(np.cumsum(root**2))[::-1]
@@ -143,7 +143,7 @@ def _scale_starts(root: FloatArray) -> IntArray:
 
 
 def _full_set_weights(gram: Gram) -> dict[int, float]:
-    """Return the weight of each width of full sets of ranges, or {}.
+    """Return the weight of each width of full sets of ranges, or {} for none.
 
     The result is empty if the queries are not full sets, or have too many widths.
     """

@@ -105,26 +105,25 @@ _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take be
 _DEADLINE_FACTOR = 10.0
 _LEAST_TIMED_SECONDS = 1.0  # quick planners together take up to a second, for every time limit
 # factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
-# sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds, and quick planners are
-# 1.5% worse
+# sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds. Quick planners are only
+# 1.5% worse.
 _TIMES_TO_REACH_BOUND = 4
 _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
 # with Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
 # noise, quick planners are near the best
 _LAPLACE_SEARCH_GAIN = 1 / 2
-# the largest gain of such a search that was measured: 0.28 of the squared error of quick planners
+# the largest gain of such a search that was measured is 0.28 of the squared error of quick planners
 # (case 34 of bench/auto_grid.py). Below it, no search with Laplace noise is tried
 _LARGEST_SEARCH_GAIN = 1 / 4
-_NO_GAIN = 2e-3  # relative gain of the squared error, which is 0.1% of the error
+_NO_GAIN = 2e-3  # relative gain of the squared error; this is 0.1% of the error
 # the same for a search that exceeds the seconds: 0.5% of the error is not worth the wait
 _NO_GAIN_BEYOND_SECONDS = 1e-2
 _NEEDLESS = (
-    "a lower bound proves that it can gain no more than {gain} of the squared error; ask for it by "
-    "name"
+    "by a lower bound, it can gain at most {gain} of the squared error; choose it by name to try it"
 )
 _FAR_BEHIND = (
     "quick strategies with this noise have more than {times} times the least squared error, and "
-    "searches with this noise rarely gain more; ask for it by name"
+    "searches with this noise rarely gain more; choose it by name to try it"
 )
 _NO_TIME = (
     "its estimated time does not fit into the rest of the {seconds} CPU seconds; allow more "
@@ -153,8 +152,8 @@ class Candidate:
             does not help.
         needless: whether it can gain almost nothing, by a lower bound or by the errors of quick
             planners.
-        ended: whether the deadline ended its search.
-        unsuited: whether it is for other workloads or other noise.
+        ended: whether it stopped because of the deadline.
+        unsuited: whether it is only for other workloads or other noise.
     """
 
     strategy: str
@@ -246,7 +245,7 @@ def try_strategies(
 
     Quick planners are tried first. Other planners follow in the order of their seconds divided by
     the probability that they find the best plan. Estimates of seconds determine which planners are
-    tried and how long they search, so the plan does not depend on the machine or its load. The
+    tried and how long they search. So the plan does not depend on the machine or its load. The
     clock ends only searches that hang: ten times the seconds are a common deadline. A planner that
     reaches the lower bound may take four times the seconds.
 
@@ -256,7 +255,7 @@ def try_strategies(
         strategy: "auto", the name of a planner, or a planner.
         seconds: CPU seconds that the automatic choice may take.
         progress: a function that is called with the name of each tried strategy.
-        every: whether to try strategies that, by a lower bound, gain almost nothing.
+        every: whether to try also the strategies that, by a lower bound, gain almost nothing.
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
@@ -333,7 +332,7 @@ class _Trials:
         )
 
     def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
-        """Return why a planner should not be tried; empty if it should.
+        """Return why a planner should not be tried, or "" if it should.
 
         Quick planners are always tried, unless they are special cases of other planners.
         """
@@ -376,7 +375,7 @@ class _Trial:
 
     Attributes:
         start: the time at which the trial began.
-        needless: the reason why it can gain almost nothing; empty if it may gain more.
+        needless: the reason why it can gain almost nothing, or an empty text if it may gain more.
     """
 
     request: "TimeRequest"
@@ -426,7 +425,7 @@ class _ResultsSoFar:
     Attributes:
         least: the least total squared error for each kind of noise.
         proved: the largest lower bound for each kind of noise.
-        contained: the planners that are special cases of another planner, and the name of that
+        contained: the planners that are special cases of another planner, with the name of that
             planner.
     """
 
@@ -450,7 +449,7 @@ class _ResultsSoFar:
         )
 
     def reason_against(self, planner: Planner, noise: Noise, gain: float) -> str:
-        """Return why a planner can gain almost nothing; empty if it may gain more.
+        """Return why a planner can gain almost nothing, or "" if it may gain more.
 
         ``gain`` is the relative gain of the squared error that counts as almost nothing.
         """
@@ -479,7 +478,7 @@ class _ResultsSoFar:
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
-        """Return why a planner is skipped, if another covers it; otherwise empty."""
+        """Return why a planner is skipped if another covers it, or ""."""
         container = self.contained.get((planner.name, noise))
         if container is None:
             return ""
@@ -578,10 +577,10 @@ class TimeRequest:
     Attributes:
         planner: the planner.
         noise: the kind of noise.
-        least: seconds until it has any strategy; 0 if it does not support the noise.
+        least: the seconds until it has any strategy; 0 if it does not support the noise.
         most: seconds until it has the best strategy that it can find.
-        likely: the probability that it is the best planner for this noise, relative to other
-            planners.
+        likely: the probability that it is the best planner for this noise, relative to the same
+            probability of other planners.
         is_slow: whether ``most`` exceeds a small share of the seconds.
         own_seconds: seconds that it may take regardless of the time limit; 0 for most planners.
     """
@@ -710,7 +709,7 @@ def _planning_passes(workload: Workload) -> int:
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Describe a MemoryError: which memory was requested, and what to do."""
+    """Describe a MemoryError: the requested memory, and the user's options."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -841,8 +840,8 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     The result maps their names to the ratio of the two errors. The separate plan has an equal share
     of the budget.
     """
-    # Only tables that may exceed the ratio by the lower bounds are planned, in the order of that
-    # possible ratio, in a tenth of the time.
+    # Only tables whose lower bounds allow a larger ratio are planned, in the order of the largest
+    # possible ratio. This takes a tenth of the time.
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}

@@ -3,11 +3,11 @@
 These mechanisms use structure in the data, and pay for every data-dependent choice.
 
 A private test chooses between two kinds of measurements (docs/decisions/dawa.md). The first kind is
-a data-independent plan. The second kind, for nearly empty data, is adaptive: levels and then
-buckets on one attribute, or a grid on two attributes. The choice depends only on paid answers and
-public values. Before anything is paid, the plan's details state the steps and the share of the
-budget of each step. All measurements are steps of the series, so the kernel computes their cost
-from their integers and checks the budget once more.
+a data-independent plan. The second kind is for nearly empty data and is adaptive: on one attribute,
+it measures levels and then buckets; on two attributes, it measures a grid. The choice depends only
+on paid answers and public values. Before anything is paid, the plan's details state the steps and
+the share of the budget of each step. All measurements are steps of the series, so the kernel
+computes their cost from their integers and checks the budget once more.
 """
 
 import math
@@ -162,7 +162,7 @@ class AdaptiveGridFinding(DataDependentFinding):
 
 @dataclass(frozen=True)
 class DawaSetting:
-    """The public facts on which a run of DAWA depends, from its plan."""
+    """The public facts from a plan on which a run of DAWA depends."""
 
     plan: Plan
     attributes: tuple[str, ...]
@@ -331,9 +331,9 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     cells = math.prod(sizes)
     if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
         raise InputError(
-            f"dawa on two attributes supports at most {_MOST_SIDE} cells of each attribute and "
-            f"{_MOST_CELLS} cells of both together; got "
-            f"{sizes[0]} x {sizes[1]}. Use coarser attributes, or choose strategy = 'auto'."
+            f"dawa on two attributes supports at most {_MOST_SIDE:,} cells of each attribute and "
+            f"{_MOST_CELLS:,} cells of both together; got {sizes[0]:,} x {sizes[1]:,}. Use coarser "
+            "attributes, or choose strategy = 'auto'."
         )
     most = min(MOST_QUERIES, _MOST_PAIRS // cells)
     for product in workload:
@@ -406,8 +406,8 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     """Run DAWA on one attribute: the test, then the steps that it decides.
 
-    If the test finds the data nearly empty, or if the strategy omits the test, the steps measure
-    first levels of blocks and then buckets.
+    If the test finds that the data are nearly empty, or if the strategy omits the test, the steps
+    measure first levels of blocks and then buckets.
     """
     plan, test = setting.plan, None
     if setting.test_epsilon:
@@ -430,7 +430,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
 
 
 def nearly_empty(cost_per_cell: float, relative_noise: float) -> bool:
-    """Return whether the test shows, beyond its noise, nearly empty data."""
+    """Return whether the test shows nearly empty data, beyond its noise."""
     return cost_per_cell < EASY and CLEAR * relative_noise <= EASY
 
 
@@ -501,9 +501,9 @@ def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:
     """Run DAWA on two attributes: the test, then the adaptive grid if useful."""
-    # The number of the first blocks, and whether their deviations are shrunk, depend only on the
-    # test's paid answer and the plan. The second round also depends on the noisy counts of the
-    # first round.
+    # The number of the first blocks depends only on the test's paid answer and the plan. The same
+    # holds for the decision whether their deviations are shrunk. The second round also depends on
+    # the noisy counts of the first round.
     plan = setting.plan
     value, test = setting.test_structure(series)
     regime, blocks = plane_regime(

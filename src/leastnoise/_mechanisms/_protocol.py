@@ -3,11 +3,11 @@
 A mechanism has a public half that plans and checks, and a private half that runs within a paid
 series.
 
-A new mechanism needs one file with a subclass of `Mechanism`, one line in ``_registry.py``, rows of
-the conformance kit in tests/mechanisms/rows_NAME.py, and the sentences of its findings,
-``regime_NAME``, in each language (``_release/locales/NAME.pot``). Data-dependent mechanisms share
-the code here that writes and reads their findings, and that plans their reference, the best
-data-independent plan.
+A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
+``_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the sentences of
+its findings, ``regime_NAME``, in each language (``_release/locales/NAME.pot``). Data-dependent
+mechanisms share the code of this file. It writes and reads their findings. It also plans their
+reference, the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -123,7 +123,7 @@ class Mechanism(Protocol):
         """Plan a release that answers a workload."""
 
     def prepare(self, plan: Plan) -> Run:
-        """Check a plan before payment, and return the function that carries it out.
+        """Check a plan before payment, and return the function that runs it.
 
         The plan may come from a file.
         """
@@ -207,10 +207,12 @@ def reference_measurements(plan: Plan) -> Measurements:
 
 
 def require_adaptive(plan: Plan) -> AdaptivePlan:
-    """Return the plan if it is data-dependent; raise for other plans.
+    """Return the plan if it is data-dependent.
+
+    Raises an error for other plans.
 
     Raises:
-        InputError: the plan, which may come from a file, has no steps.
+        InputError: the plan has no steps; it may come from a file.
     """
     if not isinstance(plan, AdaptivePlan):
         raise InputError(
@@ -229,7 +231,7 @@ def reference_of(plan: Plan) -> ReferencePlan:
     """Return the errors of the best data-independent plan, for comparison.
 
     Raises:
-        InputError: the plan has no summary, or a summary for other tables.
+        InputError: the plan has no summary, or its summary is for other tables.
     """
     reference = adaptive_details(plan).reference
     if reference is None or len(reference.rmse) != len(plan.workload.products):
@@ -284,7 +286,7 @@ def step_privacy(plan: Plan) -> Privacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDependentFinding(Finding):
-    """A mechanism's choice from noisy answers, and the estimator that it implies."""
+    """A mechanism's choice from noisy answers, and the estimator for this choice."""
 
     regime: ClassVar[str]  # the name of the choice in files
     linear: ClassVar[bool] = False
@@ -293,7 +295,7 @@ class DataDependentFinding(Finding):
     reading: ClassVar[str] = "aware_reading"
     uncovered_error: ClassVar[str] = "aware_smoothed"
     estimate: ClassVar[Callable[..., Estimator]]
-    """A function from an observation to the estimator, if that needs nothing else."""
+    """A function from an observation to the estimator, if nothing else is needed."""
 
     test: Mapping[str, float] | None = None
 

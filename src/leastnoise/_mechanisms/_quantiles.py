@@ -1,10 +1,10 @@
 """Privately chosen quantiles, and tables with fixed measurements.
 
 A quantile that is computed from a distribution function pays for the counts up to every cell. A
-private choice of one cell pays only for that cell, so a median among thousands of cells is usually
+private choice of one cell pays only for that cell. So a median among thousands of cells is usually
 within one row of its target. How far it may be from its target is known beforehand, and does not
-depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables,
-which give the intervals.
+depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables
+that determine the intervals.
 """
 
 import math
@@ -43,8 +43,8 @@ _EPSILON_GRID = 2**24
 TABLES_SHARE = Fraction(1, 2)
 """The part of the budget for the tables.
 
-Intervals from two further private choices, of ranks beyond the reach of the first choice, were over
-ten times as wide (docs/decisions/answers.md).
+Intervals from two further private choices were over ten times as wide (docs/decisions/answers.md).
+These choices were of ranks beyond the reach of the first choice.
 """
 
 
@@ -98,7 +98,7 @@ def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQu
     """Return each quantile of a workload with its private choice, in order.
 
     Raises:
-        InputError: the workload has no quantiles, or some that cannot be chosen.
+        InputError: the workload has no quantiles, or has quantiles that cannot be chosen.
     """
     requests = [*_requests(workload)]
     if not requests:
@@ -135,8 +135,8 @@ def _check_statistic(statistic: Statistic) -> None:
     if any(groups != identity() for groups in statistic.groups):
         raise InputError(
             f"With the strategy {STRATEGY}, the groups of the {statistic.name} must be single "
-            "cells of attributes; got a level, ranges, predicates or the WHERE of a statement. "
-            "Choose strategy = 'auto', or group by the attribute itself."
+            "cells of attributes. Levels, ranges, predicates and the WHERE of a statement are not "
+            "allowed. Choose strategy = 'auto', or group by the attribute itself."
         )
     if max(statistic.at) == 1:
         raise refuse(

@@ -9,8 +9,9 @@ whose noisy sums do not exceed their noise are left out of the answers.
 Otherwise a tenth of the budget counts the records between candidate thresholds. The threshold of
 least predicted error follows from these noisy counts. For a single table of groups, the range of
 the number below the threshold is divided into buckets, and the remaining budget measures them by
-group. Each group keeps the buckets that lower its error. For other workloads every value is clipped
-at the threshold, and a strategy is planned for the largest amounts that the cells can then have.
+group. Each group keeps the buckets that lower its error. For other workloads, every value is
+clipped at the threshold. A strategy is then planned for the largest amounts that the cells can
+have.
 """
 
 import itertools
@@ -217,7 +218,7 @@ class ThresholdFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True)
 class SumsSetting:
-    """The public facts on which a release of sums depends, from its plan."""
+    """The public facts from a plan on which a release of sums depends."""
 
     plan: Plan
     measure: str
@@ -584,9 +585,9 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
 
     They come from the first of three strategies whose noise can be drawn exactly.
     """
-    # The strategies are: the best strategy for the weights of the workload; the best strategy for
-    # equal weights, because very unequal weights may need noise of extreme scales; and every single
-    # cell.
+    # Three strategies are tried: the best strategy for the weights of the workload; the best
+    # strategy for equal weights, because very unequal weights may need noise of extreme scales; and
+    # every single cell.
     workload = setting.plan.workload
     limits = np.minimum(setting.edges, threshold)
     unweighted = Workload(

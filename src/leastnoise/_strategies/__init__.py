@@ -104,8 +104,8 @@ from leastnoise._strategies._tilted import TILTED
 from leastnoise._strategies._union import UNION
 from leastnoise._strategies._user_strategy import OWN, Own, user_planner
 
-# All planners, in the order in which they are shown. A new planner needs an import and a line here;
-# the planner of a family along every attribute is in `FAMILIES`.
+# All planners; lists of planners show them in this order. A new planner needs an import and a line
+# here; the planner of a family along every attribute is in `FAMILIES`.
 _ALL = (
     IDENTITY,
     WORKLOAD,

@@ -3,12 +3,12 @@
 A table measures, in each cell, the distances of values from both ends of the measure.
 
 Let R be the distance between the ends of a measure, and m the middle of the ends. A row with value
-v adds v - low to one end and high - v to the other end, so the two ends together cost as much as a
-count. If each has the variance s^2, a count has the variance 2 s^2 / R^2, and a sum has the
-variance s^2 / 2 plus m^2 times the variance of the count. So a planner's strategy for counts can be
-measured on both ends. It is planned for counts, with the combined importance of counts and sums.
+v adds v - low to one end and high - v to the other end. So the two ends together cost as much as a
+count. If each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has the
+variance s^2 / 2, plus m^2 times the variance of the count. So a planner's strategy for counts can
+be measured on both ends. It is planned for counts, with the combined importance of counts and sums.
 Tables that are requested only as counts are planned separately. With Gaussian noise, the counts of
-all tables are measured additionally, because the two ends determine counts and centred sums with a
+all tables are measured as well. The two ends alone would determine counts and centred sums with a
 fixed ratio of errors. The split of the budget between these parts is searched, with the exact error
 (docs/mathematics.md, section 8).
 """

@@ -1,15 +1,15 @@
 """Choose the marginals to measure under a pure budget: covering designs.
 
 A few larger tables that contain all requested tables lead to much smaller errors than any weights
-inside the workload's downward closure, because the budget is split over fewer tables. The problem
-is not convex, and a weight of 0 stays 0 under every descent. So several families of tables
-("starts") are compared with approximate weights, and exact weights are computed only for the best
-family. The starts are the requested tables, merged pairs of requested tables, greedily chosen
-cuboids, and block designs with attributes placed on their points. No array has size N or 2^d, and
-tables are not searched one by one (docs/decisions/planning.md).
+inside the workload's downward closure. The reason is that the budget is split over fewer tables.
+The problem is not convex, and a weight of 0 stays 0 under every descent. So several families of
+tables ("starts") are compared with approximate weights, and exact weights are computed only for the
+best family. The search starts from four designs: the requested tables, merged pairs of requested
+tables, greedily chosen cuboids, and block designs with attributes placed on their points. No array
+has size N or 2^d, and tables are not searched one by one (docs/decisions/planning.md).
 
-A strategy along an attribute acts like an attribute of kappa cells, because kappa is the variance
-of the total along the attribute. For the choice of tables, kappa is rounded to a whole number; the
+A strategy along an attribute acts like an attribute of kappa cells, where kappa is the variance of
+the total along the attribute. For the choice of tables, kappa is rounded to a whole number; the
 final weights are exact.
 
 A block design is a family of blocks of points in which every pair or triple of points lies in a
@@ -18,7 +18,7 @@ attributes, some points stay empty.
 
 `greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every requested
 marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
-are measured, each has the noise variance s^2 (pure) or s (Gaussian) in units of the noise of a
+are measured, each has the noise variance s^2 (Laplace) or s (Gaussian), in units of the noise of a
 single marginal. The variance of an answer is this variance times the number of added cells. This is
 strategy C of Cormode et al.; with budgets by cube roots instead of equal budgets it is C+.
 
@@ -220,8 +220,8 @@ class Cover(NamedTuple):
 
     Attributes:
         tables: the measured marginals.
-        table_of_target: for each requested marginal, the position of the measured marginal whose
-            cells are added up.
+        table_of_target: for each requested marginal, the position of the measured marginal that
+            determines it; cells of this marginal are added up.
         largest_variance: the largest cell variance at unit noise and privacy cost 1. Multiply it by
             2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
     """
@@ -279,8 +279,8 @@ def cover_errors(
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
     """Return the tables to choose from to cover the requested tables.
 
-    These are all marginals or, if there are too many, the requested marginals and the unions of any
-    two of them.
+    These are all marginals. If there are too many, they are the requested marginals and the unions
+    of any two of them.
     """
     used = sorted({i for attributes in requested for i in attributes})
     if len(requested) << len(used) <= _MOST_PAIRS:
@@ -344,7 +344,7 @@ class Design(NamedTuple):
 
     Attributes:
         tables: measured attribute sets, largest weight first.
-        weights: weights theta of sum 1: at budget epsilon, a cell of table S gets Laplace noise of
+        weights: weights theta of sum 1. At budget epsilon, a cell of table S gets Laplace noise of
             scale 1 / (epsilon theta_S).
         error: total squared error at unit noise; multiply it by 2 / epsilon^2.
         start_name: the name of the start.

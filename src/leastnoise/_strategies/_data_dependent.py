@@ -2,18 +2,18 @@
 
 This file has strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
-Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is divided evenly
+Buckets of cells (DAWA's second stage along one attribute). The count of a bucket is divided evenly
 among its cells, so each query becomes a weighted sum of bucket counts. These queries are What = W
 T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is
-computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes):
-noisy counts and public numbers determine the number of blocks that are measured first, and how
-these blocks are divided and joined.
+computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes).
+Noisy counts and public numbers determine how many blocks are measured first, and how these blocks
+are divided and joined.
 
-The tables of a model: first the table of every single attribute, then tables of pairs of attributes
-on bins whose number of rows is half the size of the noise. Budget shares depend only on sizes and
-on earlier noisy counts. For least squared error, the precision of a table of n cells is in
-proportion to n^(2/3) with either noise. In experiments with real tables, no exponent was better
-than 0.66.
+The tables of a model. The first are the tables of every single attribute. Then tables of pairs of
+attributes follow, on bins; the number of rows of a bin is half the size of the noise. Budget shares
+depend only on sizes and on earlier noisy counts. For least squared error, the precision of a table
+of n cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no
+exponent was better than 0.66.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -68,8 +68,8 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
     at_once = max(1, _AT_ONCE // gram.size)
     for first in range(0, len(starts), at_once):
         part = slice(first, first + at_once)
-        # The rows of T^T for some buckets, shape (buckets, cells), are the share of each cell in
-        # the bucket.
+        # The rows of T^T for some buckets, shape (buckets, cells). An entry is the share of a cell
+        # in a bucket.
         shares = (
             np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
         ) / lengths[part, None]
@@ -83,8 +83,8 @@ def difference_costs(
     """Return the squared error that a unit error in each difference causes.
 
     There is one number for each level and each aligned block. The difference is between the counts
-    of the two halves of the block, and the squared error is the total over all queries of the
-    workload. ``left_sizes`` and ``right_sizes`` are the numbers of cells in the halves, by level.
+    of the two halves of the block. The squared error is the total over all queries of the workload.
+    ``left_sizes`` and ``right_sizes`` are the numbers of cells in the halves, by level.
     """
     costs = []
     for level, (before, after) in enumerate(zip(left_sizes, right_sizes, strict=True)):
@@ -157,11 +157,11 @@ def first_levels(
 ) -> tuple[tuple[int, ...], FloatArray]:
     """Return the block widths to measure first, and weights of the levels.
 
-    The widest blocks have an eighth of all cells, because a total or prefix sum that consists of
-    many blocks includes the noise of all of them. The levels between these blocks and the cells
-    have about equal ratios of widths, at most 16. The weights have the least error for the costs,
-    and are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so
-    wide blocks get more of the budget.
+    The widest blocks have an eighth of all cells. A total or prefix sum that consists of many
+    blocks includes the noise of all of them. The levels between these blocks and the cells have
+    about equal ratios of widths, at most 16. The weights have the least error for the costs. They
+    are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so wide
+    blocks get more of the budget.
     """
     from scipy.optimize import minimize
 
@@ -295,14 +295,14 @@ def divide_parts(
     *,
     has_narrow_queries: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of parts and of groups, and which of them are deep.
+    """Return the starts of parts and of groups, and which are in deep blocks.
 
     Parts and groups are the fine and the coarse layer of blocks in the grid's second round. The
     first pair of arrays has the starts of the parts and of the groups. The second pair of arrays
-    states for each part, and for each group, whether it belongs to a deep block.
+    states for each part and each group whether it belongs to a deep block.
 
-    Based on its noisy count, each block of the level ``base_level`` is halved until each part has
-    at most 1 / ``parts_per_record`` records. Blocks with few records are joined.
+    Based on its noisy count, each block of the level ``base_level`` is halved repeatedly, until
+    each part has at most 1 / ``parts_per_record`` records. Blocks with few records are joined.
     """
     shares = np.asarray(counts * float(parts_per_record), dtype=np.float64)
     starts = tree.starts[base_level]
@@ -331,7 +331,7 @@ def divide_parts(
 def _join_blocks(
     tree: BlockTree, base_level: int, deserved_parts: FloatArray, max_parts: float
 ) -> IntArray:
-    """Return, for each base block, the first block that it is merged with.
+    """Return, for each base block, the first block of its merged part.
 
     The merged blocks are the largest blocks of the tree with a target of few parts.
     """
@@ -425,8 +425,8 @@ def binned_tables(
         tables: the attributes and the importance of each table.
         total: estimated number of rows.
         std: standard deviation of the noise of a table that gets the whole budget.
-        norm: 1 for Laplace noise, for which the precisions add up to the budget; 2 for Gaussian
-            noise, for which the squared precisions add up to the budget.
+        norm: 1 for Laplace noise, 2 for Gaussian noise. With 1, the precisions add up to the
+            budget; with 2, the squared precisions add up to the budget.
     """
     relative = last = np.ones(len(tables))
     table_bins_list: list[tuple[IntArray, ...]] = []

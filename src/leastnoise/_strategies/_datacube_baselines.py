@@ -3,16 +3,16 @@
 ``cuboids`` measures greedily chosen tables from which all requested tables can be summed. These are
 the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
-``fourier`` measures the Fourier coefficients of the requested marginals, in the binary coding of
-the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
+``fourier`` measures the Fourier coefficients of the requested marginals. It uses the binary coding
+of the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
 ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
-sign patterns (Walsh functions) of +1 and -1. The coefficients on a set tau of attributes are the
-sums with products of such signs along tau, over all cells of the other attributes. All coefficients
-on the same set tau contribute equally to the requested tables, so they have a common weight, which
-has a closed form for every set.
+sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each value is multiplied
+by a product of such signs along tau. The coefficients on tau are the sums of these products over
+all cells of the other attributes. All coefficients on the same set tau contribute equally to the
+requested tables, so they have a common weight. Its best value has a closed form for every set.
 
-``residual_max`` measures the same spaces as ``residual``, but minimises the largest variance of a
-cell instead of the sum (ResidualPlanner, arXiv 2305.08175).
+``residual_max`` measures the same spaces as ``residual``. It minimises the largest variance of a
+cell, not the sum of variances (ResidualPlanner, arXiv 2305.08175).
 """
 
 import math
@@ -68,8 +68,8 @@ def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
     for measure in workload.measures:
         targets: dict[AttributeSet, float] = {}
         for product in workload.of(measure):
-            # The squared error that unit noise on each cell of the table adds to the queries that
-            # it answers, divided by its number of cells.
+            # The squared error that unit noise on each cell of the table adds to the queries
+            # answered from it, divided by the table's number of cells.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
             key = tuple(positions[name] for name in product.attributes)
             targets[key] = targets.get(key, 0.0) + product.importance * float(share)
@@ -229,7 +229,7 @@ FOURIER = Planner(
     name="fourier",
     propose=fourier,
     measures="the Fourier coefficients of the workload's tables, each with the best share of the "
-    "budget; an attribute of n cells is coded on ceil(log2 n) bits",
+    "budget; an attribute of n cells is coded in ceil(log2 n) bits",
     made_for="marginals",
     limits="attributes of 1024 cells",
     paper="F+ in Cormode et al., arXiv 1207.6096",

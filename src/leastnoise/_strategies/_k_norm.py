@@ -4,18 +4,18 @@ A row is in one cell of every one-way table, so all tables have the same total. 
 equal totals in all tables. This makes it smaller than independent Laplace noise, for example 1.71
 times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
 
-Tables of very different sizes have less error in separate groups. A group g with the squared error
-E_g at epsilon 1 has the error E_g / epsilon_g^2 with a share epsilon_g of the budget, so the best
-shares are proportional to the cube roots of E_g, and the total error is the cube of the sum of
-these roots. Tables are sorted by size, and the groups are the runs with the least sum of cube
-roots, found by dynamic programming.
+Tables of very different sizes have less error in separate groups. With a share epsilon_g of the
+budget, a group g has the error E_g / epsilon_g^2, where E_g is its squared error at epsilon 1. So
+the best shares are proportional to the cube roots of E_g, and the total error is the cube of the
+sum of these roots. Tables are sorted by size, and the groups are the runs with the least sum of
+cube roots, found by dynamic programming.
 
 All other tables of the workload form an additional group. These tables are planned like a separate
 workload: by p-Identity if an attribute has queries other than its cells, otherwise by covering
 tables. The final weights of groups and tables minimise the error after recovery. In the residual
-basis, a group with the weight theta adds 2 theta^2 / T to the precision of the total, where T is
-the variance of the total at scale 1. It adds 2 theta^2 / s to the precision of contrasts of norm 1
-along a table, where s is the variance of such a contrast at scale 1.
+basis, a group with the weight theta adds 2 theta^2 / T to the precision of the total. T is the
+variance of the total at scale 1. It adds 2 theta^2 / s to the precision of contrasts of norm 1
+along a table. s is the variance of such a contrast at scale 1.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """
@@ -60,7 +60,7 @@ _LAPLACE_VARIANCE = 2.0  # variance at scale 1
 _SHARED_NOISE = (
     "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"
 )
-_BEST_APART = "its tables are best measured apart, which other strategies do"
+_BEST_APART = "its tables are best measured separately, as other strategies do"
 
 Names = tuple[str, ...]
 
@@ -147,7 +147,7 @@ def _measured_partition(
 ) -> Operator | None:
     """Return the cells or groups that answer all queries on an attribute.
 
-    The partition has groups only if the attribute is in no table of several attributes, because
+    The partition has groups only if no table of several attributes contains the attribute, because
     such tables have cells.
     """
     kind = workload.domain.kind(name)
@@ -432,8 +432,8 @@ def _seconds(workload: Workload) -> float:
 K_NORM = Planner(
     name="k_norm",
     propose=k_norm,
-    measures="every cell or group of one-way tables, in groups with noise that shares their total, "
-    "and the other tables with independent noise",
+    measures="every cell or group of one-way tables, in groups of tables whose noise shares their "
+    "total; the other tables have independent noise",
     made_for="small one-way tables under pure privacy",
     norms=(1,),
     advice_for_other_noise="its noise is for pure privacy; choose residual",

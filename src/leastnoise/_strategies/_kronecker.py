@@ -90,8 +90,8 @@ def kronecker(
     ]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums have only the budget in common. With a budget share s, the error of each is
-    # E / s^(root - 1), so the best share is proportional to E^(1 / root).
+    # Counts and sums have only the budget in common. With a budget share s, the error of each is E
+    # / s^(root - 1). So the best share is proportional to E^(1 / root).
     if problem.norm == 1:
         root = 3
     else:
@@ -355,8 +355,8 @@ LEVEL_TREE = Planner(
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",
     propose=partial(kronecker, "toeplitz_root", square_root),
-    measures="the square root of the matrix of prefix sums: each row weights a cell and the "
-    "cells before it, nearer cells more",
+    measures="the square root of the matrix of prefix sums: each row weights a cell and the cells "
+    "before it, with larger weights for nearer cells",
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
     paper="arXiv 2202.11205",
     norms=(2,),

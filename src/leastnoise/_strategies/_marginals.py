@@ -1,19 +1,20 @@
 """The requested tables of cells and levels, with the best weights.
 
-If one attribute is queried by nested levels and all others by cells, there is a candidate table for
-each level and each requested set of other attributes. In the notation of ``_error._product``, a(l)
-is the precision of level l on a residual space tau of the other attributes. It is the sum, over
-tables (l, S) with tau inside S, of theta^2 times the product of 1 / n_i over S without tau. The
-error is the error of levels with these precisions.
+Suppose that one attribute is queried by nested levels and all others by cells. Then there is a
+candidate table for each level and each requested set of other attributes. In the notation of
+``_error._product``, let a(l) be the precision of level l on a residual space tau of the other
+attributes. It is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times the
+product of 1 / n_i over the attributes of S that are not in tau. The error is the error of levels
+with these precisions.
 
-With Gaussian noise, the error is convex in theta^2, and for equal groups its minimum is the optimum
+With Gaussian noise, the error is convex in theta^2. For equal groups, its minimum is the optimum
 over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
-gets a separate weight if that lowers the error by over 1%. With Laplace noise the error is not
-convex, and a weight of 0 stays 0 in a descent, so the search starts with the best single table that
-determines all queries, and then adds the table that reduces the error most, one at a time. At the
-optimum, most tables have weight 0.
+gets a separate weight if that lowers the error by over 1%. With Laplace noise, the error is not
+convex, and a weight of 0 stays 0 in a descent. So the search starts with the best single table that
+determines all queries. It then adds tables one at a time: always the table that reduces the error
+most. At the optimum, most tables have weight 0.
 
-Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after
+Source: Cormode et al. (arXiv 1207.6096), strategy Q+; here the weights are the best weights after
     recovery. The levels are from this project.
 """
 
@@ -69,9 +70,9 @@ class _LevelTables:
     Attributes:
         attribute: the attribute that has levels.
         tables: the measure, the level and the other attributes of every table that may be measured.
-        space_terms: for every measure and residual space of the other attributes: the importance of
-            each level, shape (levels,), and the precision that each table adds to each level, shape
-            (levels, tables).
+        space_terms: for every measure and residual space of the other attributes, two arrays: the
+            importance of each level, shape (levels,), and the precision that each table adds to
+            each level, shape (levels, tables).
     """
 
     attribute: str
@@ -99,8 +100,8 @@ class _LevelTables:
 def _level_tables(workload: Workload) -> _LevelTables | None:
     """Return the tables of levels; None if the workload has other queries.
 
-    The result is None if there are other queries than cells and nested levels of one attribute, or
-    too many tables.
+    The result is None in two cases: there are other queries than cells and nested levels of one
+    attribute, or there are too many tables.
     """
     if (
         workload.has_hidden
@@ -160,11 +161,11 @@ class _GroupWeights:
 
     Groups of one orbit are exchangeable and have the same weight.
 
-    The privacy cost of a cell is the sum of the squared weights of all groups that contain it, and
-    every cell may cost 1. From the total downwards, every group divides the budget that its parent
-    leaves to it between the tables of its level and its child groups. A point of the search has,
-    level by level, a row of positive shares for every orbit: one share for each table, and a last
-    share for the groups inside.
+    The privacy cost of a cell is the sum of the squared weights of all groups that contain it. No
+    cell may cost more than 1. From the total downwards, every group gets a budget from its parent.
+    It divides this budget between the tables of its level and its child groups. A point of the
+    search has, level by level, a row of positive shares for every orbit. The row has one share for
+    each table, and a last share for the groups inside.
     """
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
@@ -178,8 +179,8 @@ class _GroupWeights:
             np.flatnonzero(np.equal(levels, level))
             for level in reversed(range(min(levels), len(self.numbers)))
         ]
-        # For every space: the importance of the levels, and the precision that each table adds to
-        # its level at privacy cost 1.
+        # For every space, two arrays: the importance of the levels, and the precision that each
+        # table adds to its level at privacy cost 1.
         self.information = []
         for level_weights, table_information in tables.space_terms:
             precision = [

@@ -50,7 +50,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class PlanningProblem:
-    """The public input of a planner: workload, privacy, noise and seconds.
+    """The public input of a planner: workload, privacy, noise and time limit.
 
     ``seconds`` limits the CPU time of the search.
     """
@@ -98,10 +98,10 @@ class AttributeCost:
     Attributes:
         cells: the runs of cells that the queries distinguish.
         is_structured: whether only cells, prefix sums and all ranges are requested.
-        has_one_query_set: whether only one query set is requested.
+        has_one_query_set: whether the workload requests only one query set.
         listed: the queries that are neither cells nor prefix sums nor all ranges.
-        fits: the number of fits of a strategy; above 1 if the weights of several query sets change
-            with the strategies of other attributes.
+        fits: the number of fits of a strategy. It is above 1 if the weights of several query sets
+            change with the strategies of other attributes.
     """
 
     cells: int
@@ -201,24 +201,25 @@ class Planner:
         name: the name by which users choose the planner.
         propose: the function that computes the strategy.
         measures: the measured queries, in words.
-        made_for: the workloads that it suits.
+        made_for: the workloads for which it is suitable.
         norms: the kinds of noise that it supports: 1 for Laplace, 2 for Gaussian noise.
-        advice_for_other_noise: the advice for other noise, in words.
-        limits: the largest workload that it supports, in words.
-        paper: the paper that describes it, and its name there; empty if there is no paper.
+        advice_for_other_noise: the advice for other noise, as text.
+        limits: the largest workload that it supports, as text.
+        paper: the paper that describes it, and its name in the paper; an empty text if there is no
+            paper.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
-        thorough_seconds: estimated CPU seconds after which more time does not improve its strategy;
+        thorough_seconds: estimated CPU seconds after which more time does not improve its strategy.
             None if these are ``seconds``.
         contains: the planners whose strategies are never better.
         extra_laplace_seconds: estimated additional CPU seconds with Laplace noise.
-        relative_likelihood: the probability that it is the best planner, relative to other
-            planners.
-        is_near_best: whether it is usually near the best. Plans of data-dependent mechanisms are
-            compared with such planners.
-        has_independent_noise: whether the lower bounds for independent noise hold for its plans.
-        reaches_bound: whether its error is within a small gap of the lower bound. The automatic
-            choice then lets it exceed the seconds.
+        relative_likelihood: the probability that it is the best planner, relative to the same
+            probability of other planners.
+        is_near_best: whether its error is usually near the error of the best planner. Plans of
+            data-dependent mechanisms are compared with such planners.
+        has_independent_noise: whether its plans obey the lower bounds for independent noise.
+        reaches_bound: whether its error is close to the lower bound, within a small gap. The
+            automatic choice then lets it exceed the seconds.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Marginals in the residual basis, where every design is diagonal.
 
 The space of data vectors splits into orthogonal pieces U_tau, one for each attribute set tau. U_tau
-has contrasts on the attributes of tau and totals over all other attributes, and its dimension is
+has contrasts on the attributes of tau and totals over all other attributes. Its dimension is
 prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the noise
 scale is proportional to 1 / theta: unit noise is added to theta times the cells). This adds the
 precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing otherwise. The common
@@ -90,7 +90,7 @@ def _keys(rows: IntArray) -> Array:
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
-    """Return, for each size, the indices and attributes of its sets."""
+    """Return, for each size, the indices and attributes of the sets of that size."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
     return [(where, every[at]) for _, where, at in by_width(sizes)]
@@ -161,7 +161,7 @@ def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matri
 
 
 def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the positions of pairs (set, table row that contains it).
+    """Return the positions of pairs: a set, and a table row that contains it.
 
     A set is represented by its position in the closure. The rows are tables of one size.
     """
@@ -169,8 +169,8 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
     pairs = []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
-    # Use the faster of two methods: list the subsets of every table and look them up, or compare
-    # every set of the closure with every table.
+    # Use the faster of two methods. One lists the subsets of every table and looks them up; the
+    # other compares every set of the closure with every table.
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
         for pattern in itertools.chain.from_iterable(
             itertools.combinations(range(size), k) for k in sizes
@@ -269,7 +269,7 @@ def improve_weights(
 
     A weight of 0 stays 0.
     """
-    # With a fixed recovery, the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
+    # With a fixed recovery, the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S. Its
     # minimum has a closed form (`grouped_budgets`). A step moves to that minimum, and the next step
     # begins with the least squares recovery there.
     for _ in range(steps):
@@ -322,7 +322,7 @@ def least_error(
         error, gain = errors(every / costs**2)
         return error / begin, gain[used] / costs[used] ** 2 / begin
 
-    # no deadline, because this takes a negligible part of the planning time
+    # without a deadline, because this takes a negligible part of the planning time
     with time_limit(Deadline()):
         shares, _ = minimize_lbfgs(
             lambda point: scaled_error(point, of_shares, norm),

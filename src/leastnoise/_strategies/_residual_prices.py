@@ -1,20 +1,20 @@
 """Privacy costs of residual spaces, which determine their budget shares.
 
 A residual space is measured by its contrasts with a squared weight u. If all rows of a unit may be
-in one cell, this costs u times the product of 1 - 1 / n_i over the attributes of the space.
+in one cell, this costs u times a product: 1 - 1 / n_i over the attributes of the space.
 
 If a unit has at most m rows in each cell of one attribute G, its shift is smaller. Let tau be a
-space without G, v its squared weight, u the squared weight of tau with G, and N the product of 1 -
-1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared numbers of rows in
-these cells add up to q(s). The unit shifts the two spaces by at most
+space without G. Let v be its squared weight, and u the squared weight of tau with G. Let N be the
+product of 1 - 1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared numbers
+of rows in these cells add up to q(s). The unit shifts the two spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
 where v - u / n is replaced by 0 if it is negative and tau is not empty. The cost of a plan is the
 largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
 weights. For each s, the best weights have a closed form. The best s is found by a search. Between
-two numbers of full cells, q(s) and s^2 are interpolated, for weights at which the two numbers have
-equal costs.
+two numbers of full cells, q(s) and s^2 are interpolated. The weights are those at which the two
+numbers have equal costs.
 """
 
 import math
@@ -48,7 +48,7 @@ def residual_prices(
     Args:
         domain: the domain of the workload.
         privacy: the unit, and the bounds on its rows.
-        measure: the measure that is summed, None for counts.
+        measure: the measure that is summed; None for counts.
         spaces: the positions of the attributes of every residual space.
         errors: the total squared error of each space at noise variance 1, shape (spaces,).
 
@@ -82,7 +82,7 @@ def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatA
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
     """Return the bound on a unit's rows in cells that applies to the spaces.
 
-    The result is the bound of the plan or, for a count of units with larger cells, the bound in
+    The result is the bound of the plan. For a count of units with larger cells, it is the bound in
     these cells.
     """
     bound = privacy.max_per_cell

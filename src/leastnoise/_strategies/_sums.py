@@ -7,10 +7,10 @@ All results depend only on public values, or on noisy answers that have already 
 
 A row of cell j adds at most the limit T_j. Let T be the diagonal matrix of the limits and W the
 queries. A strategy for W T, divided by T, costs as much as the same strategy for counts. In the
-terms of Wu et al., TiMM with strategy A equals TaMM with A T, and the optimum for W T is at least
-as good as either. For a threshold theta, the predicted squared error of all queries is e^T M e +
-(noise of the strategy for theta). Here M is W^T W, and e_j is the excess over theta of the records
-in cell j, which follows from noisy counts between candidate thresholds.
+terms of Wu et al., TiMM with strategy A equals TaMM with A T. The optimum for W T is at least as
+good as both. For a threshold theta, the predicted squared error of all queries is e^T M e + (noise
+of the strategy for theta). Here M is W^T W. e_j is the amount by which the records in cell j exceed
+theta; it follows from noisy counts between candidate thresholds.
 
 Buckets of cells are disjoint, so each bucket gets the whole budget, with noise proportional to its
 upper end. The answers then show at no further cost where the values end (docs/decisions/sums.md).
@@ -54,8 +54,8 @@ MOST_SUM_CELLS = 1024  # maximum number of cells that queries distinguish: the o
 # counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
 # empty interval in 10,000
 SURE = 6
-# the largest weight of a row, by norm, for which sums of squared weights times squared coefficients
-# stay below 2^63
+# for each norm, the largest weight of a row for which sums of squared weights times squared
+# coefficients stay below 2^63
 HEAVIEST = {1: 2**20, 2: 2**16}
 _THRESHOLD_RATIO = 1.2  # ratio of a candidate threshold to the previous one
 # the public maximum is at most this many times the least candidate
@@ -80,7 +80,7 @@ _SURE_ERRORS_OF_BUCKET = 4.0
 _GROUP_RATIO = 3.0  # the same ratio for buckets of groups
 # share of releases in which some empty bucket of a group is not shrunk, with Laplace noise
 _FALSE_BUCKET_SHARE = 1e-4
-# for groups, which can omit buckets below a threshold that is too high, but cannot correct a
+# for groups: they can omit buckets below a threshold that is too high, but cannot correct a
 # threshold that is too low
 _TAIL_INDEX = 0.5
 # squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
@@ -193,8 +193,8 @@ class ThresholdChoice(NamedTuple):
         candidates: upper edges of the candidate cells, in units.
         clipping_rmse: root mean square over all queries of the amount that clipping removes, for
             each candidate.
-        noise_rmse: root mean square over all queries of the noise, for each candidate.
-        clipped_amounts: the estimated amount that the chosen threshold removes from the records of
+        noise_rmse: for each candidate, the root mean square of the noise over all queries.
+        clipped_amounts: the estimated amount that the chosen threshold cuts from the records of
             each cell, in units, shape (n,). The counts are fitted to the law of index 1, also if
             the choice used another law.
     """
@@ -454,8 +454,8 @@ class CellRange(NamedTuple):
     Attributes:
         first: the first kept cell.
         stop: the cell after the last kept cell.
-        omitted_sums: for each bucket that is left out: first cell, cell after the last, estimated
-            sum in units.
+        omitted_sums: for each bucket that is left out: its first cell, the cell after its last, and
+            its estimated sum in units.
     """
 
     first: int
@@ -472,11 +472,12 @@ class SumBuckets:
 
     Attributes:
         attribute: the number.
-        limits: the largest amount that a record of each cell adds, in units, shape (n,); at least a
-            thousandth of the largest.
+        limits: the largest amount that a record of each cell adds, in units, shape (n,); each is at
+            least a thousandth of the largest.
         group_starts: the first cell of every group, shape (m,).
         bucket_ends: the group after the last group of every bucket, shape (k,).
-        spans: logarithm of the upper end of every bucket over its lower end, shape (k,).
+        spans: for every bucket, the logarithm of its upper end divided by its lower end, shape
+            (k,).
         gram: the Gram matrix of the queries on the groups.
     """
 
@@ -643,9 +644,10 @@ class GroupCellRanges(NamedTuple):
 
     Attributes:
         kept_buckets: the number of lowest buckets that each group keeps, shape (k,).
-        omitted_sums: estimated sum of the buckets that each group leaves out, in units, shape (k,).
-        group_shares: the estimated share of each group in the total sum, positive, shape (k,); its
-            square estimates the squared share.
+        omitted_sums: for each group, the estimated sum of the buckets that it leaves out, in units,
+            shape (k,).
+        group_shares: the estimated share of each group in the total sum, positive, shape (k,). The
+            square of this number estimates the squared share.
     """
 
     kept_buckets: IntArray

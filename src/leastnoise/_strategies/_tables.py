@@ -1,31 +1,31 @@
-"""Weights of measured tables, if each attribute has a strategy.
+"""Weights of measured tables, for a given strategy of each attribute.
 
 The optimisation is diagonal in the residual basis.
 
-In the notation of ``_error._product``, measuring the product of the attributes' strategies over a
-set S with weight theta adds a term to lambda(tau): theta^2 times the product of 1 / kappa_i over S
-without tau. The workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums of
-a measure are queries on a second data vector, with the same budget.
+In the notation of ``_error._product``, let a table measure the product of the attributes'
+strategies over a set S with weight theta. It adds a term to lambda(tau): theta^2 times the product
+of 1 / kappa_i over S without tau. The workload's total squared error is the sum over tau of c(tau)
+/ lambda(tau). Sums of a measure are queries on a second data vector, with the same budget.
 
 The planners of this file use this optimisation. ``identity`` measures every cell of the joint
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
 optimal for marginals under Gaussian noise: it measures every residual space separately, with its
-own noise. For a set tau of attributes, it measures the contrasts along all attributes of tau, each
-row with noise in proportion to its norm. So the noise of the residual table is the projection of
+own noise. For a set tau of attributes, it measures the contrasts along all attributes of tau. Each
+row has noise in proportion to its norm. So the noise of the residual table is the projection of
 independent noise on its cells. The sum of variances is then the least among all mechanisms for
 marginals.
 
 Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
-    2305.08175), with integer contrasts instead of their floating-point basis.
+    2305.08175); here the contrasts are integers instead of their floating-point basis.
 
 ``workload`` measures the requested queries unchanged. For several tables, the budget split between
 them is optimised. For a single table along one attribute, the budget share of each query is
-optimised. In the second case, query i is measured with weight theta_i (noise scale in proportion to
-1 / theta_i), and a unit of its noise variance adds b_i to the total squared error. Column j costs
-sum_i |S_ij| theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may
-cost more than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1. With q = S y,
-the dual function is
+optimised. In the second case, query i is measured with weight theta_i (its noise scale is
+proportional to 1 / theta_i). A unit of its noise variance adds b_i to the total squared error.
+Column j costs sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2 theta_i^2 for Gaussian noise.
+No column may cost more than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1.
+With q = S y, the dual function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3  with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)
@@ -116,7 +116,10 @@ def attribute_sets_with_joint(
 
 
 def check_table_size(block: Block) -> Block:
-    """Return the block; raise NotApplicable if its table is too large."""
+    """Return the block.
+
+    Raises `NotApplicable` if its table is too large.
+    """
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if cells > MOST_TABLE_CELLS:
         raise NotApplicable(
@@ -232,7 +235,7 @@ def weighted_strategy(
 def table_costs(
     domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None
 ) -> FloatArray:
-    """Return the privacy cost of weight 1 on each table, shape (tables,)."""
+    """Return the privacy cost of each table at weight 1, shape (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         sensitivities = []
@@ -384,8 +387,8 @@ def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False
 
     The budget is split for the least error, or with ``has_equal_noise`` for equal noise.
 
-    In addition to cells and groups of a level, a hidden cell is measured, which does not increase
-    the cost of any row.
+    In addition to the cells and the groups of a level, a hidden cell is measured. It does not
+    increase the cost of any row.
 
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.

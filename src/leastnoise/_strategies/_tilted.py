@@ -62,17 +62,17 @@ _MOST_CELLS = 1024  # maximum number of cells of an attribute: eigenvectors take
 # maximum number of terms of the error, one for each table and subset of attributes
 _MOST_TERMS = 4_000_000
 _TOP_BITS = 20  # bits of the largest integer coefficient
-_LEAST_TOP = 15  # the least largest coefficient; below it, rounding costs too much
+_LEAST_TOP = 15  # least value of the largest coefficient; below it, rounding costs too much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AttributeGroup:
-    """Attributes with equal queries, which get the same strategy.
+    """Attributes with equal queries; they get the same strategy.
 
     Attributes:
         size: the number of cells.
-        grams: of the operators; empty if only cells are requested.
-        first_index: the position of the first operator's s in the array of values; its r follows,
+        grams: the Gram matrices of the operators; empty if only cells are requested.
+        first_index: the position of the first operator's s in the array of values. Its r follows,
             then s and r of the next operator.
     """
 
@@ -94,10 +94,10 @@ class _Terms:
     There is an entry for each product and each tau contained in it.
 
     Attributes:
-        set_index: the position of the tau of each entry, shape (entries,).
+        set_index: for each entry, the position of its tau, shape (entries,).
         importance: shape (entries,).
-        value_indices: the positions of the values that each entry multiplies, shape (entries,
-            attributes); values[0] is 1.
+        value_indices: for each entry, the positions of the values that it multiplies, shape
+            (entries, attributes); values[0] is 1.
     """
 
     attribute_sets: tuple[tuple[str | None, Names], ...]
@@ -145,8 +145,8 @@ def tilted(problem: PlanningProblem) -> Strategy:
     groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(group.grams for group in groups):
         raise NotApplicable(
-            "the workload has only cells along every attribute; for these, residual has the "
-            "least error"
+            "the workload has only cells along every attribute; for these, residual has the least "
+            "error"
         )
     terms = _terms(workload, groups, group_of)
     values = _initial_values(groups)
@@ -278,7 +278,7 @@ def _terms(
             starts.append(group.first_index + 2 * group.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
-            # for a measure, the largest value cancels because the cost contains it too
+            # for a measure, the largest value cancels because the cost contains it as well
             importance[entry] = float(product.weight) ** 2
             slots[entry, : len(starts)] = [
                 slot + (name in names)

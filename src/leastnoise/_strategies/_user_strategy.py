@@ -1,10 +1,10 @@
 """User-supplied strategies.
 
-A strategy has an array, a query set or an operator for each attribute, or it is a function from the
-planning problem to these.
+A strategy has an array, a query set or an operator for each attribute. It may also be a function
+from the planning problem to these.
 
-A user's strategy is planned like a family: cells are measured along every other attribute, the
-tables get the best weights and exact scales, and the plan states the error of the rounded queries.
+A user's strategy is planned like a family: along every other attribute, cells are measured; the
+tables get the best weights and exact scales; and the plan states the error of the rounded queries.
 Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as in the families.
 """
 
@@ -38,12 +38,15 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
-# maximum number of bits of all attributes of a table: sums of 2^32 rows must stay below 2^62
+# maximum number of bits of a table, over all its attributes: sums of 2^32 rows must stay below 2^62
 _MOST_BITS = 29
 Own: TypeAlias = Any
-"""An array or an operator, if the workload has only one attribute; a mapping from attributes to
-arrays, operators or query sets; or a function from a `PlanningProblem` to one of these, or to a
-`Strategy`."""
+"""A user's strategy, in one of three forms.
+
+It is an array or an operator, if the workload has only one attribute; a mapping from attributes to
+arrays, operators or query sets; or a function from a `PlanningProblem` to one of these or to a
+`Strategy`.
+"""
 _ALLOWED = (
     "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
     "or query sets, or a function of the planning problem "
@@ -81,9 +84,8 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
         except Exception as error:
             raise InputError(
                 f"The function given as strategy failed: {type(error).__name__}: {error}. It is "
-                "called with one argument, the planning problem, and "
-                "must return an array of numbers (queries x cells), or a mapping from attributes "
-                "to these."
+                "called with one argument, the planning problem. It must return an array of "
+                "numbers (queries x cells), or a mapping from attributes to such arrays."
             ) from error
     if isinstance(strategy_along, Strategy):
         return replace(strategy_along, name=OWN)
@@ -175,7 +177,7 @@ def _with_hidden_cell(published_queries: Operator, kind: Kind, norm: int) -> Ope
     The column of the hidden cell has the norm of the largest column.
 
     The query does not increase the cost of any row. Without this query, the measurements would not
-    determine tables without the attribute.
+    determine tables that lack the attribute.
     """
     rows = dense(published_queries)[:, : kind.published]
     largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
