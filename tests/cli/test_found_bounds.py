@@ -45,7 +45,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
     parts = (
         "epsilon = 1 and delta = 2e-8 pays for finding max_rows",
         "the smallest limit that 95% of the units do not exceed",
-        "it misses this share by at most",
+        "the number within the bounds differs from this share by at most",
         "pays for finding clip of pay",
         "by one random row of each unit",
         "for the widest bounds, 0 and 1000",

@@ -300,7 +300,9 @@ def test_existing_target_is_refused_before_and_after(full_release, tmp_path):
     assert check_target(target) == target
     target.mkdir()
     link.symlink_to(tmp_path / "nowhere")
-    message = r"The output directory must not exist yet; got '.*', which does\. Choose another name"
+    message = (
+        r"The output directory must not exist yet; got '.*', which exists\. Choose another name"
+    )
     for attempt in (
         lambda: check_target(target),
         lambda: write(full_release, target),

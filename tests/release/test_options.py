@@ -171,7 +171,7 @@ def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
             (
                 "formats",
                 value,
-                "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one",
+                "a list of at least one of 'csv', 'parquet', 'xlsx' and 'sdmx'",
             )
             for value in (["pdf"], [], "csv")
         ),

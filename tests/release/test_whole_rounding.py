@@ -235,7 +235,7 @@ def test_controlled_rounding_is_written_and_read(controlled):
         (
             ln.queries(DOMAIN, g="identity"),
             {"round": 5, "below": 5},
-            "would follow from the others",
+            "could be computed from the others",
         ),
         (
             ln.queries(PLACES, sex="identity") + ln.queries(PLACES, age="identity"),

@@ -45,7 +45,7 @@ def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
     assert read_bounds(tmp_path / "bounds") == bounds
     facts = manifest(tmp_path / "bounds")
     assert (facts["private"], facts["low"], facts["high"]) == (True, "0", "50")
-    assert f"misses this share by at most {PLAN.rank_error} units" in facts["promise"]
+    assert f"differs from this share by at most {PLAN.rank_error} units" in facts["promise"]
     domain = ln.Domain(id=ln.Integers(0, 1999, outside="clip"))
     plan = ln.plan(
         ln.queries(domain, id=ln.total()),

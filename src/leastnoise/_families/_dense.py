@@ -3,7 +3,7 @@
 This file has the optimum for Gaussian noise, eigen-designs, strategies with equal profiles, and
 rounding.
 
-Notation: There are ``n`` cells and ``m`` queries. W (m x n) is the workload, with the Gram matrix M
+Notation: there are ``n`` cells and ``m`` queries. W (m x n) is the workload, with the Gram matrix M
 = W^T W. A is a strategy, and ||A|| is its largest column norm (L1 or L2). The *unit RMSE* of A is
 ``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``. This is the root mean square error per query, in counts, if
 the noise of a strategy of sensitivity 1 has variance 1. Under pure DP multiply it by

@@ -24,12 +24,14 @@ from leastnoise._trusted.check import InputError
 CATEGORIES_FORMAT = "leastnoise categories 1"
 CATEGORY_FILE = "categories.csv"
 CATEGORY_COLUMN = "category"
-_ADVICE = "Name the directory that leastnoise categories wrote, the one with manifest.json."
+_ADVICE = "Name the directory that `leastnoise categories` wrote; it contains manifest.json."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCategories:
-    """The categories that a search found; public, because they were paid for.
+    """The categories that a search found.
+
+    They are public, because the search was paid for.
 
     Attributes:
         plan: the plan of the search.
@@ -78,9 +80,9 @@ def describe_search_chances(detectable_units: int, threshold: int) -> str:
         threshold: a category is found if its noisy number of units reaches this threshold.
     """
     return (
-        f"a category of {detectable_units:,} units in 95 of 100 cases, "
-        f"one of {threshold:,} units in about "
-        "half of them, and one of a single unit with a chance of at most delta"
+        f"a category of {detectable_units:,} units in 95 of 100 cases; a category of {threshold:,} "
+        "units in about half of the cases; a category of a single unit with a probability of at "
+        "most delta"
     )
 
 

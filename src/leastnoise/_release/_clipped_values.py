@@ -34,7 +34,7 @@ class ClippedValues:
         value: the rows are counted from this value outwards. It is the bound or, if no cells lie
             beyond the bound, the inner end of the outermost cell.
         rows: an unbiased estimate of the number of these rows; NaN if it is suppressed because it
-            is less than the option ``below``.
+            is smaller than the option ``below``.
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of rows that are measured. Rows without a value of an
             attribute that every table uses are not.
@@ -57,7 +57,7 @@ class OuterCells:
         first: the position of the first of the cells.
         end: the position after the last one.
         is_upper: whether the bound is the upper one.
-        value: the end of the cells that faces the other bound.
+        value: the end of these cells that is nearer to the other bound.
     """
 
     attribute: str
@@ -68,7 +68,7 @@ class OuterCells:
 
 
 def clipped_measures(workload: Workload) -> dict[str, Measure]:
-    """Return by name the measures that the workload sums, with their bounds.
+    """Return, by name, the measures that the workload sums, with their bounds.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 9)})
     >>> clipped_measures(ln.mean_queries(domain, "pay", by=["sex"]))
@@ -90,9 +90,9 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
 def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterCells]:
     """Return the cells of an attribute at or beyond the bounds of a measure.
 
-    These are the cells beyond a bound. If there are none, the outermost cell is returned, provided
-    that it also counts all values beyond it. A lower bound of 0 without cells below it has no outer
-    cells, because the values of most measures begin at 0.
+    These are the cells beyond a bound. If there are no cells beyond it, the outermost cell is
+    returned, but only if it also counts all values beyond it. A lower bound of 0 has no outer cells
+    if no cells are below it, because the values of most measures begin at 0.
 
     Args:
         domain: the domain of the plan.

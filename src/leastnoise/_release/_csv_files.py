@@ -7,10 +7,10 @@ from itertools import chain
 from pathlib import Path
 
 _MOST_NAME_CHARACTERS = 60  # in a file name; file systems allow 255 bytes
-# A spreadsheet may run a text as a formula, or read it as the end of a field, if it begins with one
-# of these characters, which may be full-width. Some programs ignore blanks and control characters
-# before it. Numbers and dates are harmless. ``report.js`` has the same two patterns.
-# The last four characters are full-width.
+# A spreadsheet may run a text as a formula if it begins with one of these characters, or read the
+# character as the end of a field. The characters may be full-width. Some programs ignore blanks and
+# control characters before it. Numbers and dates are harmless. ``report.js`` has the same two
+# patterns. The last four characters are full-width.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 

@@ -25,7 +25,10 @@ _CLEANING_SECONDS = 1.0  # maximum time that another process needs to remove a d
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Return the path of an output directory; raise if it cannot be created."""
+    """Return the path of an output directory.
+
+    Raises an error if it cannot be created.
+    """
     # resolve() would follow a link.
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100
     try:
@@ -36,7 +39,7 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
         raise _unusable_target_error(target, error) from None
     if os.path.lexists(target) or not target.name:
         raise InputError(
-            f"The output directory must not exist yet; got {str(target)!r}, which does. Choose "
+            f"The output directory must not exist yet; got {str(target)!r}, which exists. Choose "
             "another name, or move the old release away."
         )
     parent = target.parent
@@ -100,7 +103,7 @@ class Draft:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
-    """Open a draft like `open_draft`; without a target, yield None.
+    """Open a draft like `open_draft`; if there is no target, yield None.
 
     Nothing is written if ``target`` is None.
     """
@@ -143,9 +146,9 @@ def open_draft(target: Path) -> Iterator[Draft]:
 def lock_output(target: Path, folder: Path) -> Iterator[None]:
     """Let only one process at a time pay for and write an output directory.
 
-    A series needs this lock, because its directory exists from the first period on, and the
-    parents of a directory may be created by the process that has the lock. All paths of one
-    directory have the same lock.
+    A series needs this lock: its directory exists from the first period on, and the process that
+    has the lock may create the parents of a directory. All paths of one directory have the same
+    lock.
 
     Args:
         target: the output directory, absolute; it may exist.
@@ -216,7 +219,10 @@ def _remove_lock(lock_file: Path, descriptor: int) -> None:
 
 
 def _remove_directory(path: Path) -> None:
-    """Remove a directory if it exists; a symbolic link is not followed."""
+    """Remove a directory if it exists.
+
+    A symbolic link is not followed.
+    """
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -249,7 +255,10 @@ def _remove_if_dead(lock_file: Path) -> None:
 
 
 def _rename_draft(partial: Path, target: Path) -> None:
-    """Rename a draft directory to its target; raise if the target exists."""
+    """Rename a draft directory to its target.
+
+    Raises an error if the target exists.
+    """
     try:
         if os.path.lexists(target):  # the operating system would replace an empty directory
             raise FileExistsError

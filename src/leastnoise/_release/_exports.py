@@ -106,20 +106,20 @@ def format_deployment(publication: Publication) -> str:
 
 
 def _seed_warning(publication: Publication) -> str:
-    """Return the warning that the noise came from a seed; empty otherwise."""
+    """Return the warning that the noise came from a seed, or ""."""
     if publication.release.private:
         return ""
     return ENGLISH.say("not_private")
 
 
 def _english_or_main_catalogue(release: Release) -> Catalogue:
-    """Return the catalogue in English or, without English, the main language."""
+    """Return the catalogue in English if it exists, or in the main language."""
     languages = release.options.languages
     return release.options.catalogue("en" if "en" in languages else languages[0])
 
 
 def _table_titles(release: Release) -> dict[str, str]:
-    """Return the display title of each table by its name; empty without names."""
+    """Return the display title of each table by its name; empty if none is set."""
     catalogue = _english_or_main_catalogue(release)
     if catalogue.names.is_empty:
         return {}

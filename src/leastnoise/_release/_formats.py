@@ -3,7 +3,7 @@
 Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
 In SDMX every table is a separate data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. With ``flows =
-"quantity"`` all tables of a quantity share one data flow, in which ``_T`` stands for the total of a
+"quantity"``, all tables of a quantity share one data flow. In it, ``_T`` stands for the total of a
 dimension. The dimensions are the attributes, with periods as ``TIME_PERIOD``. The answer is
 ``OBS_VALUE``, and attributes of the observation state its errors. Each component appears with its
 id and name (``labels=both``).
@@ -578,7 +578,7 @@ def _find_time_key(result: ResultTable) -> int | None:
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
-    """Return the headings of the keys in a language; without names, the keys."""
+    """Return the headings of the keys in a language, or the keys if no names exist."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -827,7 +827,7 @@ class MergedFlow:
     """One SDMX data flow for all tables of a quantity.
 
     Attributes:
-        flow: the data flow; a dimension has the total ``_T``, the codes of its attribute and the
+        flow: the data flow. A dimension has the total ``_T``, the codes of its attribute and the
             codes of its levels.
         attributes: the attribute of each dimension; empty for the dimension of all rows.
         cells: for each key column of the tables, the texts of its codes in a data file.

@@ -17,12 +17,14 @@ from leastnoise._release._search_manifest import has_search_format, read_search_
 from leastnoise._trusted.check import InputError, exact, number_text, refuse
 
 FOUND_BOUNDS_FORMAT = "leastnoise bounds 1"
-_ADVICE = "Name the directory that a search for bounds wrote, the one with manifest.json."
+_ADVICE = "Name the directory that a search for bounds wrote; it contains manifest.json."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBounds:
-    """The bounds that a search found; public, because they were paid for.
+    """The bounds that a search found.
+
+    They are public, because the search was paid for.
 
     Attributes:
         plan: the plan of the search.
@@ -105,9 +107,9 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
     if not plan.bounds_row_counts and plan.privacy.unit_column is not None:
         rule += ", by one random row of each unit"
     return (
-        f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases it "
-        f"misses this share by at most {plan.rank_error:,} {_counted_noun(plan)}; those beyond the "
-        "outermost candidates count as within."
+        f"The search {rule}, from {_count_candidates(plan)} candidates. In 95 of 100 cases, the "
+        f"number within the bounds differs from this share by at most {plan.rank_error:,} "
+        f"{_counted_noun(plan)}; values beyond the outermost candidates count as within."
     )
 
 

@@ -6,7 +6,7 @@ A record is a frozen dataclass whose annotations define the entries of its JSON 
 sentence.
 
 The types of fields are str, bool, int, float, date, a record, ``tuple[T, ...]``, ``Mapping[str,
-T]``, a union of one of these with None or str, and `Json` for a value that has a codec of its own.
+T]``, or a union of one of these with None or str. `Json` is for a value that has a separate codec.
 A class that has the methods ``from_json`` and ``to_json`` is read and written with them.
 """
 

@@ -133,7 +133,7 @@ def decline_plural(noun: str, language: str, *, dative: bool = False) -> str:
     text stays unchanged.
 
     Args:
-        noun: adjectives and a noun in the nominative, without an article.
+        noun: a noun in the nominative, with its adjectives and without an article.
         language: the language, such as ``de``.
         dative: whether the text is in the dative case.
 

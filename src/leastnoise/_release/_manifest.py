@@ -21,7 +21,7 @@ from leastnoise._release._release import TableEntry
 from leastnoise._trusted.check import InputError, quoted, refuse
 
 MANIFEST_FORMAT = 1  # version of the format; manifests of other versions are refused
-_ADVICE = "Name the directory that leastnoise release wrote, the one with manifest.json."
+_ADVICE = "Name the directory that `leastnoise release` wrote; it contains manifest.json."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +318,7 @@ class Manifest:
         privacy: the guarantee and its cost.
         receipt: the payment; None if nothing was paid or counted.
         domain: the domain.
-        workload: the queries, or a text that names another file.
+        workload: the queries, or a text that names the file with the queries.
         plan: the plan and its digest.
         measurements: the measured queries and the files of their noisy values.
         expected_error: the expected error and its lower bound.
@@ -406,7 +406,10 @@ class OtherFormatError(InputError):
 
 
 def _parse_manifest(value: object) -> Manifest:
-    """Return the manifest that a JSON value represents; raise if it is invalid."""
+    """Return the manifest that a JSON value represents.
+
+    Raises an error if the value is invalid.
+    """
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
         if isinstance(versions, Mapping):

@@ -31,7 +31,7 @@ from leastnoise._trusted.check import InputError
 FILL_IN = "FILL IN"
 FILL_IN_ADDRESS = "https://example.org/FILL-IN"
 """An address to replace: JSON-LD is read as nothing if an address is not valid."""
-_MOST_DESCRIBED_TABLES = 200  # if there are more tables, they share files
+_MOST_DESCRIBED_TABLES = 200  # if there are more tables, several tables share a file
 _AUTHORITY = "http://publications.europa.eu/resource/authority"
 _FREQUENCIES = {
     "year": "ANNUAL",
@@ -76,8 +76,8 @@ def format_csvw(publication: Publication) -> str:
         )
     if len(release.tables) > _MOST_DESCRIBED_TABLES:
         raise InputError(
-            f"CSVW describes releases of at most {_MOST_DESCRIBED_TABLES} tables, each with its "
-            f"own file; this one has {len(release.tables)} tables, which share files."
+            f"CSVW describes releases of at most {_MOST_DESCRIBED_TABLES} tables, each with a "
+            f"separate file; this release has {len(release.tables):,} tables, which share files."
         )
     results: list[tuple[ResultTable, int]] = [
         (result, len(release.tables)) for result in release.tables

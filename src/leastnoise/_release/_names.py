@@ -67,7 +67,7 @@ class QuantityNames:
     """Display names and number format of an attribute, level, measure or table.
 
     Attributes:
-        name: the display name; empty if none is stated.
+        name: the display name; empty if no name is stated.
         unit: the unit of the values, such as ``EUR per year``.
         mean: the display name of means, such as ``Mean net income``.
         sum: the display name of sums.
@@ -95,7 +95,7 @@ class Names:
     """The display names of a release in one language.
 
     Attributes:
-        rows: the name of rows, in the plural, such as ``persons``; empty for ``rows``.
+        rows: the name of rows, in the plural, such as ``persons``; empty for the name ``rows``.
         units: the name of privacy units, in the plural.
         unit: the name of one privacy unit, such as ``household``.
         attributes: the names of attributes.
@@ -126,7 +126,7 @@ class Names:
         )
 
     def attribute(self, name: str) -> QuantityNames:
-        """Return the display names of an attribute; empty names if none are stated."""
+        """Return the display names of an attribute; they are empty if none are stated."""
         return self.attributes.get(name, _NO_NAMES)
 
     def level(self, key: str) -> QuantityNames:
@@ -134,7 +134,7 @@ class Names:
         return self.levels.get(key, _NO_NAMES)
 
     def measure(self, name: str) -> QuantityNames:
-        """Return the display names of a measure; empty names if none are stated."""
+        """Return the display names of a measure; they are empty if none are stated."""
         return self.measures.get(name, _NO_NAMES)
 
     def table(self, name: str) -> QuantityNames:
@@ -198,7 +198,7 @@ def _check_line(subject: str, line: object) -> str:
 
 
 def text_in(text: Text, language: str) -> str:
-    """Return a text in a language; without it, in the first language stated."""
+    """Return a text in a language, or in the first language that has it."""
     if isinstance(text, str):
         return text
     return text.get(language) or next(iter(text.values()), "")
@@ -289,7 +289,8 @@ def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> 
     """Raise if a translated text lacks one of the languages of a release.
 
     Args:
-        texts: values that may contain translated texts, by their location for messages.
+        texts: values that may contain translated texts, by their location in the options, for
+            messages.
         languages: the languages of the reports.
     """
     for where, value in texts.items():

@@ -3,8 +3,8 @@
 Options are checked before the plan is paid. After the payment no option may fail or take hours:
 sizes depend only on the plan, and iterations stop after a bounded number of rounds.
 
-A table of all ranges may be too large to write. In that case its cells and its prefix sums are
-written, from which every range can be computed.
+A table of all ranges may be too large to write. In that case, its cells and its prefix sums are
+written. Every range can be computed from them.
 """
 
 from collections import Counter
@@ -68,7 +68,10 @@ OCCASIONAL_COLUMNS = (
 """Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
 MOST_WRITTEN_ANSWERS = 10_000_000
-"""The largest number of answers of one table that is written; public."""
+"""The largest number of answers of one table that is written.
+
+This limit is public.
+"""
 _SMALLEST_STEP = Fraction(1, 10**12)  # smallest rounding step, in rows or the unit of a measure
 _LARGEST_STEP = Fraction(10**18)  # largest rounding step, above every possible count
 MOST_TABLES = 200  # tables in a workbook or in SDMX messages
@@ -92,20 +95,21 @@ class Options:
         non_negative: if True, add the biased column ``answer_non_negative``.
         integer: if True, add the biased column ``answer_integer`` of whole answers. They are
             computed from the non-negative answers if these are requested.
-        nnls: if True, add the biased column ``answer_nnls``, computed by non-negative least squares
-            over all measurements with the total fixed, and its simulated errors ``nnls_rmse``.
-        local_non_negative: if True, add the biased column ``answer_local``, from the nearest
+        nnls: if True, add the biased column ``answer_nnls`` and its simulated errors ``nnls_rmse``.
+            The answers are computed by non-negative least squares over all measurements, with the
+            total fixed.
+        local_non_negative: if True, add the biased column ``answer_local``. It has the nearest
             tables that are consistent and have no negative cell.
-        top_down: if True, add the biased column ``answer_top_down`` of whole, non-negative answers
+        top_down: if True, add the biased column ``answer_top_down``: whole, non-negative answers
             that add up. They are computed from the total down by non-negative least squares and
             controlled rounding. Public counts hold, and impossible cells are 0. One of the tables
             must determine all tables of its quantity as sums.
         covariances: the ids or names of the tables whose covariances are also written.
-        round: the rounding step, in rows or in the unit of the measure: answers are rounded to its
+        round: the rounding step, in rows or in the unit of the measure. Answers are rounded to its
             multiples, and intervals become half a step wider on each side. A mapping states a step
-            for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; other
-            quantities are not rounded. None means no rounding. Answers computed after the release
-            are not rounded, because they are not published yet.
+            for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; quantities
+            without a step are not rounded. None means no rounding. Answers computed after the
+            release are not rounded, because they are not published yet.
         below: the lowest published answer. Of a smaller answer (before rounding), only the fact
             that it is smaller is published. It can be a mapping by quantity, like ``round``. None
             publishes all answers.
@@ -115,7 +119,7 @@ class Options:
             languages of the texts below.
         contact: the contact for questions about the data, such as an address; empty for none.
             ``contact``, ``title``, ``source``, ``agency`` and the texts of ``labels`` may each be a
-            string, or one string for each language, such as ``{"en": "men", "de": "Männer"}``.
+            string, or one string for each language: ``{"en": "men", "de": "Männer"}``.
         title: the title of the publication in the report, its citation and SDMX. If it is empty, a
             title is composed from the workload.
         source: the source of the data in one line, such as "Register of vehicles, 31 December
@@ -126,30 +130,30 @@ class Options:
             instead of the codes. SDMX and Excel contain both; CSV and Parquet files keep the codes.
         names: display names for readers, as in ``[names]`` of a spec: ``rows``, ``units``,
             ``attributes``, ``levels``, ``measures`` and ``tables``.
-        survey: the sampling error of a survey, as in ``[survey]`` of a spec. The intervals of
+        survey: the sampling errors of a survey, as in ``[survey]`` of a spec. The intervals of
             tables and means then cover noise and sampling error, and answers have flags by their
             coefficient of variation (CV).
         statements: SQL statements; the report and the files have a separate table for each. The
             plan must contain the tables that the statements need.
         today: the date of CURRENT_DATE in ``statements``, such as "2026-01-31". If it is empty,
             CURRENT_DATE is refused.
-        joined_on: the columns on which a `Joined` source is joined: for each joined table, the
-            column of the first table and the column of the joined table. Statements may then
-            contain its LEFT JOIN. If empty, JOIN is refused.
-        guard: the guard's share of the whole budget, such as "1/100"; the plan has the rest (see
-            `leastnoise.plan`). Before the plan is paid, the guard pays for noisy counts of the read
-            and the used rows, and stops the release if, with confidence, fewer than half are used.
-            None means no guard.
-        rows: the public number of rows of the source, if it is known. The guard stops a release if,
-            with confidence, it counts fewer than half of them.
+        joined_on: the columns on which a `Joined` source is joined. For each joined table, it has a
+            pair: the column of the first table and the column of the joined table. Statements may
+            then contain its LEFT JOIN. If empty, JOIN is refused.
+        guard: the guard's share of the whole budget, such as "1/100"; the plan has the remaining
+            budget (see `leastnoise.plan`). The guard is paid before the plan. It measures noisy
+            counts of the read and the used rows. It stops the release if, with confidence, fewer
+            than half are used. None means no guard.
+        rows: the number of rows of the source, if this number is public. The guard stops a release
+            if, with confidence, the source has fewer than half of them.
         searches: facts about paid searches of the same data set, from
             `FoundCategories.search_facts` or `FoundBounds.search_facts`. The manifest lists them
             after the payment of the release.
-        rounding: "nearest" or "controlled". If controlled, totals are the sums of their rounded
-            parts, and each answer differs from its estimate by less than one step. This requires
-            that one of the tables determines all tables of its quantity as sums.
-        sdmx: the agency, flows, concepts, codes, units and statuses of SDMX files, as in
-            ``[output.sdmx]`` of a spec.
+        rounding: "nearest" or "controlled". If rounding is controlled, totals are the sums of their
+            rounded parts, and each answer differs from its estimate by less than one step. This
+            requires that one of the tables determines all tables of its quantity as sums.
+        sdmx: the settings of SDMX files, as in ``[output.sdmx]`` of a spec: agency, flows,
+            concepts, codes, units and statuses.
 
     Raises:
         InputError: an option cannot be used.
@@ -233,7 +237,7 @@ class Options:
             raise refuse(
                 "formats",
                 self.formats,
-                "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them",
+                "a list of at least one of 'csv', 'parquet', 'xlsx' and 'sdmx'",
             )
         for name in ("non_negative", "integer", "nnls", "local_non_negative", "top_down"):
             if not isinstance(options[name], bool):
@@ -246,7 +250,11 @@ class Options:
         if self.language:
             one_of("language", self.language, LANGUAGES)
         if not isinstance(self.languages, (list, tuple)):
-            raise refuse("languages", self.languages, f"a list of some of {', '.join(LANGUAGES)}")
+            raise refuse(
+                "languages",
+                self.languages,
+                f"a list of languages; allowed are {', '.join(LANGUAGES)}",
+            )
         for language in self.languages:
             one_of("an entry of languages", language, LANGUAGES)
         parse_day(self.today or None)
@@ -271,7 +279,7 @@ class Options:
         texts: dict[str, object] = {name: getattr(self, name) for name in _PUBLICATION_TEXTS}
         texts["names"] = names
         for name, texts_of_codes in self.labels.items():
-            # A code of an attribute may look like a language, such as "de".
+            # A code of an attribute may look like the code of a language, such as "de".
             texts |= {f"labels {name} {code}": text for code, text in texts_of_codes.items()}
         of_texts = [
             language
@@ -695,8 +703,8 @@ def check_names_and_survey(options: Options, workload: Workload) -> None:
     """Raise if names, survey rules or SDMX concepts do not fit a workload.
 
     Raises:
-        InputError: the workload does not have the part that a name or concept is for, or a rule
-            does not fit its table.
+        InputError: a name or concept is for a part that the workload does not have, or a rule does
+            not fit its table.
     """
     resolve_names(options.names, workload)
     name_survey_tables(options.survey, workload)

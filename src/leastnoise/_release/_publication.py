@@ -1,9 +1,9 @@
 """Write the publication workbook: formatted Excel tables for readers.
 
-The rows of a table are its groups; if one key has few labels, these are its columns. Every sheet
-has a title, the unit, number formats and notes, and is set up for printing. The first sheet is the
-table of contents, and the last sheet contains the notes. Programs can read all columns of all
-tables in `answers.xlsx`.
+The rows of a table are its groups. If one key has few labels, these labels are its columns. Every
+sheet has a title, the unit, number formats and notes, and is set up for printing. The first sheet
+is the table of contents, and the last sheet contains the notes. Programs can read all columns of
+all tables in `answers.xlsx`.
 """
 
 import datetime as dt
@@ -58,7 +58,7 @@ _FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
 class ValueBlock(NamedTuple):
     """Values under one heading: answers, margins or ends of intervals.
 
-    If ``is_margin`` is True, the values are margins, which have no reliability flags.
+    If ``is_margin`` is True, the values are margins. Margins have no reliability flags.
     """
 
     heading: str
@@ -79,9 +79,9 @@ class PublicationTable:
         blocks: arrays of values with one axis per key.
         flags: 1 for reliable values, 2 or 3 for less reliable ones, in the shape of the values;
             None without sampling errors.
-        half_width: the typical margin, from which the number of decimals follows.
+        half_width: the typical margin, which determines the number of decimals.
         number_format: the format of the values.
-        is_time: for each key, whether its labels are dates.
+        is_time: for each key, whether its labels denote dates.
     """
 
     id: str
@@ -487,7 +487,7 @@ class _SheetWriter:
         return row
 
     def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
-        """Write the labels of a row, except those that repeat the label above.
+        """Write the labels of a row; omit those that repeat the label above.
 
         The labels of the last key are always written.
         """

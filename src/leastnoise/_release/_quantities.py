@@ -1,8 +1,8 @@
 """Describe the quantity and the unit of every column of numbers.
 
 Manifests, Parquet files and CSVW contain these descriptions in English, and workbooks contain them
-in the language of the release. Sums, means and quantiles have the display unit of the measure or,
-if none is stated, the unit of the values in the measure's column.
+in the language of the release. Sums, means and quantiles have the display unit of the measure. If
+no display unit is stated, they have the unit of the values in the measure's column.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ def describe_columns(result: ResultTable, catalogue: Catalogue = ENGLISH) -> dic
 
     Args:
         result: a table or a statistic.
-        catalogue: the catalogue of the language; with display names, they are used.
+        catalogue: the catalogue of the language; if it has display names, they are used.
     """
     if isinstance(result, Table):
         meanings = _describe_table_columns(result.product, catalogue)

@@ -57,7 +57,7 @@ class GuardCounts:
         used: the number of rows that at least one table counts.
         kept: the number of rows within the row limit of their unit.
         noise_std: the standard error of ``used`` and of ``kept``.
-        cut: the number of rows beyond the row limit of their unit; None without a limit.
+        cut: the number of rows that exceed the row limit of their unit; None without a limit.
         cut_std: the standard error of ``cut``.
         amounts: the kept and the cut amount of each total of units.
     """
@@ -108,7 +108,7 @@ class ReceiptFacts:
         guard_reduced_from: the budget before guards that stopped earlier releases used a part of
             it; None if they used none.
         joined: the first joined table of the data; None if there is none.
-        further_joined: the tables that are joined after it.
+        further_joined: the tables that are joined after the first joined table.
     """
 
     id: str

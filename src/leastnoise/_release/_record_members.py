@@ -1,8 +1,8 @@
 """Exchange synthetic rows between units to match released counts of units.
 
-A release can count the units that have a row in each cell of an attribute, such as the households
-with a child. These counts carry information on how the rows of a unit differ. This module only
-post-processes the release.
+A release can count the units that have a row in each cell of an attribute. An example is the
+households with a child. These counts carry information on how the rows of a unit differ. This
+module only post-processes the release.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class MemberCounts:
 
     Attributes:
         attributes: the attributes of the table.
-        cell_of_code: for each attribute, maps each code to the index of its cell; -1 if it has
-            none.
+        cell_of_code: for each attribute, maps each code to the index of its cell; -1 if the code
+            has no cell.
         shape: the number of cells of each attribute.
         targets: the counts, at least 0, shape (cells,).
         std: the standard errors of the counts, above 0, shape (cells,).
@@ -161,7 +161,10 @@ def _exchange_pairs(
     presences: "Sequence[_Presence]",
     row_of_place: IntArray,
 ) -> int:
-    """Exchange pairs of rows if that improves the counts; return how many were."""
+    """Exchange pairs of rows if that improves the counts.
+
+    Returns the number of exchanges.
+    """
     changes = np.zeros(len(first))
     for presence in presences:
         changes += presence.estimate_changes(first, second, units)

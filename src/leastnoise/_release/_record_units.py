@@ -68,9 +68,9 @@ def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCount
     if not tables:
         raise InputError(
             "Records can be grouped into units where the release counts units; this release does "
-            "not. Leave out --units, or ask in a release for marginals = { ways = 0 } with "
-            'count = "units", and for count = "units" by attributes in of_unit, which all rows of '
-            "a unit share."
+            "not. Leave out --units, or make a release with two more tables: marginals = { ways = "
+            '0 } with count = "units", and a table with count = "units" by attributes in of_unit, '
+            "which all rows of a unit share."
         )
     table = max(tables, key=lambda product: (len(product.attributes), product.rows))
     estimate = outcome.estimator().estimate(table)
@@ -130,7 +130,7 @@ def group_rows(
 ) -> Grouping:
     """Group the rows of each cell into units of about equal size.
 
-    The numbers of units are rounded together, which preserves their rounded total. Each unit has at
+    The numbers of units are rounded together. Their rounded total does not change. Each unit has at
     least one row and at most ``max_rows``.
 
     Args:
@@ -140,7 +140,7 @@ def group_rows(
             that rows of a unit share.
         max_rows: the largest number of rows of a unit.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.
-        random: the generator that decides which rows form a unit.
+        random: the random generator that decides which rows form a unit.
     """
     sizes = unit_counts.counts.shape
     cells = np.zeros(len(codes), dtype=np.int64)
@@ -199,7 +199,7 @@ def group_rows_by_size(
         units_by_size: the number of units of each size. A size without an entry gets as many units
             as its rows can form.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.
-        random: the generator that decides which rows form a unit.
+        random: the random generator that decides which rows form a unit.
     """
     row_positions = []
     unit_numbers = []

@@ -50,7 +50,7 @@ def list_weight_totals(
         weight: the name of the measure.
 
     Raises:
-        InputError: there is no such measure, it may be negative, or no table has sums of it by
+        InputError: there is no such measure; it may be negative; or no table has sums of it by
             cells.
     """
     domain = outcome.plan.domain
@@ -91,8 +91,8 @@ def rake_weights(
     """Return a whole weight for each row, in units of the measure.
 
     The weights start equal. For one table after another, the weights in each cell are then
-    multiplied to add up to the released sum, and clipped to the bounds of the measure. Finally each
-    weight is rounded up or down at random, which keeps the expected sums.
+    multiplied so that they add up to the released sum, and clipped to the bounds of the measure.
+    Finally each weight is rounded up or down at random, which keeps the expected sums.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).

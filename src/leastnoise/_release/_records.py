@@ -61,9 +61,9 @@ class Records:
         codes: the code of each row and attribute, shape (rows, attributes).
         counted: the number of rows that the release counted.
         seed: the seed for the random values within cells.
-        units: maps the unit column to the number of each row's unit; empty if rows are not grouped.
-        weights: maps the measure of a weight to the weight of each row, in units of the measure;
-            empty without weights.
+        units: the unit column, with the number of each row's unit; empty if rows are not grouped.
+        weights: the measure of a weight, with the weight of each row in units of the measure; empty
+            without weights.
         whole: the binned attributes whose values are whole numbers.
         drawn: the number of rows before grouping, which may repeat or leave out a few rows.
         shared: the attributes whose values all rows of a unit share.
@@ -239,9 +239,10 @@ def make_records(
         outcome: the outcome of the release.
         rows: the number of records; defaults to the number of counted rows.
         seed: the seed for rounding and for values within cells.
-        units: if True, rows are grouped into units.
+        units: if True, the rows are grouped into units.
         size: an attribute whose value is the number of rows of the unit, used for grouping.
-        weight: a measure; the records get weights that agree with its released sums.
+        weight: a measure; each record gets a weight, and the weights agree with the measure's
+            released sums.
         whole_numbers: the binned attributes whose values are whole numbers.
     """
     workload = outcome.plan.workload
@@ -306,8 +307,8 @@ def _with_units(
         records: the records.
         outcome: the outcome of the release.
         unit_counts: the noisy counts of units, scaled to this number of rows.
-        size: an attribute whose value is the number of rows of the unit; if None, units have about
-            equal sizes.
+        size: an attribute whose value is the number of rows of a unit; if it is None, units have
+            about equal sizes.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.
         records_per_row: the ratio of the number of records to the number of rows that the release
             counted.
@@ -356,7 +357,7 @@ def _units_by_size(
     size: str,
     size_of_code: IntArray,
 ) -> dict[int, float]:
-    """Return the estimated number of units of each size; empty if unknown.
+    """Return the estimated number of units of each size; empty if not released.
 
     The estimate is the mean of the counted units and of the rows divided by the size, weighted by
     their precision.

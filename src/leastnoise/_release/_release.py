@@ -150,9 +150,9 @@ class Release:
 
     Args:
         outcome: the plan, the observation, and the choices of a data-dependent mechanism.
-        workload: the tables to write. They are the tables of the requested workload, except that
-            the table of the cells replaces a table that is too large to write, and its prefix sums
-            are added at the end.
+        workload: the tables to write. They are the tables of the requested workload, with one
+            exception. If a table is too large to write, the table of its cells replaces it, and its
+            prefix sums are added at the end.
         options: the options of the release, with tables named by their ids.
         receipt: the payment, the counts of the guard and the second table.
         tables: one table for each product of the workload, computed on access.
@@ -258,15 +258,14 @@ class Release:
             name = f"release {payment.number}" if payment else "a seeded release"
         if isinstance(plan, SeriesPlan):
             raise InputError(
-                f"The earlier release {name!r} must count all rows; it is a period of a series, "
-                "which counts the rows of its time. Remove it from `after`."
+                f"The earlier release {name} must count all rows, but it is a period of a series, "
+                "and a period counts only the rows of its time. Remove it from `after`."
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(
-                f"The earlier release {name!r} must have an error that does not depend on "
-                f"the data; its strategy {plan.strategy!r} chose its measurements by noisy "
-                "values, so the error of an estimate with them is not known. Leave it out "
-                "of after."
+                f"The earlier release {name} must have an error that does not depend on the data. "
+                f"Its strategy {plan.strategy!r} chose its measurements by noisy values, so the "
+                "error of an estimate that uses them is unknown. Leave it out of after."
             )
         is_paid = bool(self.observation.receipt)
         receipts = [self.observation.receipt] if is_paid else []
@@ -437,10 +436,10 @@ class Release:
     def missing_rows(self) -> tuple[MissingRows, ...]:
         """For each attribute, the estimated number of rows that its tables leave out.
 
-        The result has an entry for each attribute that only some tables have: rows without a value
-        of such an attribute are measured in a hidden cell, which is not published. The estimates
-        follow from the measurements and cost nothing. An attribute has no entry if the measurements
-        do not determine its number.
+        The result has an entry for each attribute that only some tables have. Rows without a value
+        of such an attribute are measured in a hidden cell; this cell is not published. The
+        estimates follow from the measurements and cost nothing. An attribute has no entry if the
+        measurements do not determine its number.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
         >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
@@ -521,7 +520,7 @@ class Release:
         return tuple(estimates)
 
     def _estimate_outer_rows(self, measure_name: str, cells: OuterCells) -> list[ClippedValues]:
-        """Return the estimated number of rows in outer cells; empty if unknown."""
+        """Return the estimated number of rows in outer cells; empty if not measured."""
         domain = self.plan.domain
         labels = domain.kind(cells.attribute).labels[cells.first : cells.end]
         beyond = queries(domain, {cells.attribute: predicates([labels])})
@@ -609,8 +608,8 @@ class Release:
         """Return the least-squares estimator for queries outside the workload.
 
         Raises:
-            InputError: the interval of a new answer is unknown, because noisy results determined
-                which queries were measured, or because values were cut at a threshold.
+            InputError: the interval of a new answer is unknown. Either noisy results determined
+                which queries were measured, or values were cut at a threshold.
         """
         if not self.finding.answers_new_questions:
             raise InputError(
@@ -627,9 +626,9 @@ class Release:
 
         Args:
             table_id: the id of the table, such as ``q1``, or its name.
-            where: for some of the table's attributes, the labels to add up: one label, a list, or a
-                pair (low, high) of numbers as in `ranges`. Along every other attribute, all cells
-                are added up.
+            where: for some attributes of the table, the labels to add up: one label, a list of
+                labels, or a pair (low, high) of numbers as in `ranges`. Along every other
+                attribute, all cells are added up.
             level: the coverage probability of the interval; defaults to the level of the release.
 
         Returns:
@@ -694,17 +693,17 @@ class Release:
         """Return synthetic records that agree with the release, at no cost.
 
         The result is a data frame with the columns and spellings of the data. A model of the tables
-        is rounded to rows: the model of a release with the strategy ``model``, otherwise a model
-        that is fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes
-        that never occur in a common table are independent.
+        is rounded to rows. A release with the strategy ``model`` has such a model; for other
+        releases, a model is fitted to the answers. In a bin or a period, values are drawn
+        uniformly. Attributes that never occur in a common table are independent.
 
         Args:
             rows: the number of records; defaults to the number of rows that the release counted.
             seed: the seed for the rounding, a whole number from 0; nothing here is private.
-            units: if True, rows are grouped into units, and the number of units in each cell of the
-                largest table of units agrees with the release. The rows of a unit share the
+            units: if True, rows are grouped into units. The number of units in each cell of the
+                largest table of units then agrees with the release. The rows of a unit share the
                 attributes of that table.
-            size: an attribute whose value is the number of rows of the unit, such as the size of a
+            size: an attribute whose value is the number of rows of a unit, such as the size of a
                 household. Each unit has this number of rows.
             weight: a measure; the records get weights that add up to its released sums.
             whole_numbers: attributes in bins whose values are whole numbers.
@@ -712,8 +711,8 @@ class Release:
                 data frame, and otherwise to the first that is installed.
 
         Raises:
-            InputError: the release has no counts, it does not determine the cells of an attribute,
-                there are over 2^27 rows, or it lacks counts of units or sums of the weight by
+            InputError: the release has no counts; it does not determine the cells of an attribute;
+                there are over 2^27 rows; or it lacks counts of units or sums of the weight by
                 cells.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
@@ -767,8 +766,8 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        The data frame has the columns of SELECT. After an answer ``n``, or a monotone function of
-        an answer, follow the ends of its interval, ``n_low`` and ``n_high``.
+        The data frame has the columns of SELECT. The ends of the interval follow an answer ``n``,
+        or a monotone function of an answer: ``n_low`` and ``n_high``.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
@@ -867,8 +866,8 @@ class Release:
             of the sum of answers with weights w is ``w @ covariance @ w``.
 
         Raises:
-            InputError: there is no such table, the tables have different measures, there are over
-                2^24 pairs, or the estimates need a linear solver.
+            InputError: there is no such table; the tables have different measures; there are over
+                2^24 pairs; or the estimates need a linear solver.
 
         >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=0), ln.PureDP(1))
         >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"]}), seed=7)
@@ -1094,8 +1093,8 @@ def _check_top_down(plan: Plan, tables: Sequence[Product], options: Options) -> 
     measures = top_down_measures(tables)
     if not measures:
         raise InputError(
-            "top_down = true needs counts of rows, or a measure whose lowest value is at least 0, "
-            "and there are none of these. Leave it out."
+            "top_down = true needs counts of rows, or a measure whose lowest value is at least 0; "
+            "this workload has neither. Leave it out."
         )
     public_counts = public_counts_of_plan(plan)
     exact = [table.block for table in public_counts]
@@ -1160,9 +1159,9 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
         return
     if options.below is not None or options.suppresses_by_cv:
         raise InputError(
-            "rounding = 'controlled' makes totals the sums of their parts, so an answer that is "
-            "left out would follow from the others. Leave out below and suppress, or round to the "
-            "nearest."
+            "rounding = 'controlled' makes totals the sums of their parts. So an answer that is "
+            "left out could be computed from the others. Leave out below and suppress, or round to "
+            "the nearest."
         )
     if isinstance(plan, AdaptivePlan):
         raise InputError(
@@ -1195,7 +1194,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
     """Raise if options need linear estimates and the answers are not linear.
 
     Non-negative least squares is also refused if there are public counts, because it would change
-    them.
+    these counts.
     """
     if options and not linear:
         raise InputError(
@@ -1217,7 +1216,7 @@ def _check_non_negative(
     if not measures:
         raise InputError(
             "Non-negative answers are possible only for counts and for measures whose lowest value "
-            "is at least 0; the workload has none of these. Leave out nnls and local_non_negative."
+            "is at least 0; this workload has neither. Leave out nnls and local_non_negative."
         )
     if is_joint:
         _check_joint_size(measurements, measures)
@@ -1242,8 +1241,8 @@ def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]
             "the joint table of non-negative least squares",
             cells,
             f"of at most {_MOST_JOINT_CELLS} cells",
-            "Leave out nnls, ask for local_non_negative, or take it from the finished release, "
-            "with release.with_nnls().",
+            "Leave out nnls; or ask for local_non_negative; or compute it from the finished "
+            "release with release.with_nnls().",
         )
 
 
@@ -1296,8 +1295,8 @@ def _check_simulated_non_negative(
 ) -> None:
     """Raise if non-negative columns of simulated measurements cannot be computed.
 
-    Faults, such as cells that the measurements do not determine, are thus found before the plan is
-    paid.
+    So faults are found before the plan is paid. An example is a cell that the measurements do not
+    determine.
     """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks

@@ -161,14 +161,14 @@ def _describe_statistics(release: Release, catalogue: Catalogue) -> dict[str, st
 
 
 def _describe_seed(release: Release, catalogue: Catalogue) -> str:
-    """Return the warning that the noise came from a seed; empty otherwise."""
+    """Return the warning that the noise came from a seed, or ""."""
     if release.private:
         return ""
     return catalogue.say("not_private")
 
 
 def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
-    """Return the note on rows beyond the row limit of a unit; empty if there is none."""
+    """Return the note on rows beyond the row limit of a unit, or ""."""
     row_limit = sentences.describe_row_limit(release, catalogue)
     if not row_limit:
         return ""
@@ -217,7 +217,7 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
-    """Return the line that names the data source; empty if none is stated."""
+    """Return the line that names the data source, or "" if none is stated."""
     source = release.options.text("source", catalogue.language)
     if source:
         return catalogue.say("source_line", source=source)
@@ -313,7 +313,7 @@ def _describe_workload(release: Release, statistics: list[str], catalogue: Catal
 
 
 def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[str]:
-    """Return the quantities of tables, such as "counts of rows", "sums of pay"."""
+    """Return the quantities of tables, such as "counts of rows" or "sums of pay"."""
     if not catalogue.names.is_empty:
         return [*dict.fromkeys(name_quantity(product, catalogue) for product in products)]
     summed_measures = sorted(
@@ -357,14 +357,14 @@ class Summary:
     Attributes:
         product: the table; for a statistic, the first table from which it is computed.
         name: the title on the page.
-        unit: the unit of the answers; empty if the name contains it.
+        unit: the unit of the answers; empty if the title contains the unit.
         answer: the answer of a table with one cell; NaN for other tables.
         typical: the mean absolute answer; 0 if all answers are suppressed.
         margin: the root mean square of the margins.
         largest_margin: the largest margin.
         catalogue: the sentences of the language, with the number format of the table.
-        flag_counts: the number of answers with each reliability flag; empty if no sampling error is
-            stated.
+        flag_counts: for each reliability flag, the number of answers that have it; empty if no
+            sampling error is stated.
         largest: texts of the largest cells of a one-way table.
     """
 
@@ -504,10 +504,11 @@ def _describe_error(summary: Summary) -> str:
 
 
 def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
-    """Return notes, then sentences that rate the tables by their reliability.
+    """Return notes, and sentences that rate the tables by their reliability.
 
     The rating depends on the ratio of the typical margin to the typical answer. A table is never
-    rated "yes" if its margin omits a part of the error, such as the sampling error of a survey.
+    rated "yes" if its margin omits a part of the error. An example is the sampling error of a
+    survey.
     """
     unused_rows = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
@@ -1028,7 +1029,7 @@ def _format_sampling_errors(
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
     """Return the view of a SQL statement's result.
 
-    Its rows are the groups, with each answer and, if known, its interval.
+    Its rows are the groups. A group has each answer and its interval, if the interval is known.
     """
     text = release.options.statements[number - 1]
     statement = release.read_statement(text)
@@ -1224,7 +1225,7 @@ def _format_number_columns(
 
 
 def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
-    """Return a number of an optional column as text; empty for NaN."""
+    """Return a number of an optional column as text, or "" for NaN."""
     if math.isnan(value):
         return ""
     if name in _WHOLE_COLUMNS and value.is_integer():

@@ -2,8 +2,8 @@
 
 Suppose that a reader knows all other rows and considers two neighbouring tables equally likely. The
 bound is the largest probability with which this reader guesses the true table from the release. It
-is ``1 - (alpha + beta) / 2`` at the point of the trade-off curve with the smallest sum of both
-errors (section 12 of docs/mathematics.md).
+is ``1 - (alpha + beta) / 2`` at one point of the trade-off curve: the point with the smallest sum
+of both errors (section 12 of docs/mathematics.md).
 """
 
 import math
@@ -38,7 +38,8 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
     Args:
         privacy: the budget of everything that is published together.
-        cost: the cost of the plan; with an (epsilon, delta) budget, it allows a smaller bound.
+        cost: the cost of the plan; with an (epsilon, delta) budget, the bound is smaller if the
+            cost is stated.
 
     Returns:
         The bound. It is exact: a mechanism within the budget attains it.
@@ -66,9 +67,9 @@ def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
 def _guarantee_of_noise(budget: Budget, cost: Cost | None) -> Budget:
     """Return the stronger guarantee that a release's kind of noise implies.
 
-    For a budget (epsilon, delta), a plan with Laplace noise satisfies pure DP with this epsilon,
-    and a plan with Gaussian noise satisfies mu-GDP with the largest mu that the budget allows. Both
-    hold for a guard and its plan together.
+    For a budget (epsilon, delta), a plan with Laplace noise satisfies pure DP with this epsilon. A
+    plan with Gaussian noise satisfies mu-GDP, with the largest mu that the budget allows. Both hold
+    for a guard and its plan together.
     """
     if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
         return PureDP(budget.epsilon)

@@ -44,7 +44,8 @@ class SdmxMapping:
     Attributes:
         agency: the id of the agency; if empty, it is derived from the agency's name.
         flows: "table" for one data flow per table, or "quantity" for one per quantity.
-        concepts: maps attributes and keys of levels, such as ``store:region``, to ids of concepts.
+        concepts: maps attributes and levels to ids of concepts; the key of a level is for example
+            ``store:region``.
         codes: for each attribute, maps labels to codes.
         units: maps ``rows``, ``units`` and measures to the code of their unit.
         status: the codes of published, suppressed and unreliable answers.
@@ -117,7 +118,7 @@ def check_sdmx_mapping(section: Mapping[str, Any], domain: Domain) -> None:
             check_key(f"a key of sdmx codes {name}", label, labels)
         if len(set(codes.values())) < len(codes):
             raise InputError(
-                f"sdmx codes {name} must differ from each other; two of them are equal."
+                f"The sdmx codes of {name} must differ from each other; two of them are equal."
             )
     for key in mapping.units:
         check_key("a key of sdmx units", key, ["rows", "units", *domain.measures])

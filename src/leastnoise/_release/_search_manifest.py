@@ -21,10 +21,10 @@ def read_search_manifest(
         record: the class of the manifest.
         manifest_format: the value of its key ``format``.
         result: a plural noun for the result of the search, for messages.
-        advice: the last sentence of messages, which says what to do.
+        advice: the last sentence of messages; it tells the user what to do.
 
     Raises:
-        InputError: the manifest is missing, damaged, or of another format.
+        InputError: the manifest is missing; it is damaged; or it has another format.
     """
     try:
         text = (directory / MANIFEST_FILE).read_text(encoding="utf-8")

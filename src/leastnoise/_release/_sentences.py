@@ -92,7 +92,10 @@ def describe_definition(
 
 
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the budget as text, such as "epsilon = 1", rounded up if it is long."""
+    """Return the budget as text, such as "epsilon = 1".
+
+    A long number is rounded up.
+    """
     return ", ".join(
         f"{name.replace('_', ' ')} = {catalogue.localize(format_amount(number, up=True))}"
         for name, number in parameters_by_name(privacy.budget).items()
@@ -402,7 +405,9 @@ def _list_naming_sentence(
     *,
     are_alternatives: bool = False,
 ) -> list[str]:
-    """Return one sentence that names attributes, in a list; empty for no names.
+    """Return a list with one sentence that names attributes.
+
+    The list is empty if there are no names.
 
     If ``are_alternatives`` is True, the names are joined by "or" instead of "and".
     """
@@ -509,8 +514,8 @@ def describe_missing_rows(
     Args:
         release: the release whose measurements determine the numbers.
         catalogue: the catalogue of the language.
-        least_share: the result is None unless the tables of some attribute certainly leave out more
-            than this share of the rows.
+        least_share: a share of the rows. The result is None unless the tables of some attribute
+            certainly leave out more than this share.
     """
     missing = [each for each in release.missing_rows if each.rows > each.joint_margin]
     if not any(each.rows - each.joint_margin > least_share * each.all_rows for each in missing):
@@ -682,7 +687,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a phrase on the row limit of a unit; empty without a limit."""
+    """Return a phrase on the row limit of a unit, or "" without a limit."""
     if release.plan.details.counts_unit_sizes:
         return ""
     return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
@@ -733,8 +738,8 @@ def list_cut_amounts(
     Args:
         release: the release; its receipt may contain amounts that the guard measured.
         catalogue: the catalogue of the language.
-        least_share: if stated, totals of which an estimated share of at most this was cut are left
-            out.
+        least_share: if stated, totals are left out if an estimated share of at most this was cut
+            from them.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -787,8 +792,8 @@ def describe_guard_counts(
 ) -> str | None:
     """Return a sentence with the guard's noisy counts of rows, or None.
 
-    The counts are of rows within the row limit (of all read rows, if each row is a unit) and of
-    rows that some table uses. The result is None without a guard.
+    There are two counts: the rows within the row limit (all read rows, if each row is a unit), and
+    the rows that some table uses. The result is None without a guard.
 
     If noise makes the second count the larger one, the sentence also states it as the first count.
     A note follows if certainly some rows, at least about one percent, were not used.
@@ -797,7 +802,7 @@ def describe_guard_counts(
         release: the release whose receipt has the counts.
         catalogue: the catalogue of the language.
         least_unused_share: if stated, the result is None unless certainly more than this share of
-            the rows was not used.
+            the rows was unused.
     """
     guard = release.receipt.guard
     privacy = release.privacy
@@ -871,14 +876,14 @@ def has_weights(release: Release) -> bool:
 
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on unused rows, which margins omit; empty without any."""
+    """Return a sentence on unused rows, which margins omit, or ""."""
     if not unused_row_share(release):
         return ""
     return _describe_unused_share("fit_unused", release, catalogue)
 
 
 def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on sampling errors and flags; empty without a survey."""
+    """Return sentences on sampling errors and flags; none without a survey."""
     survey = release.survey
     if survey is None:
         return ""
@@ -934,8 +939,9 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that the report shows above all numbers.
 
-    A warning appears if the row limit may have cut over a tenth of the rows, if over a tenth was
-    not used or is left out of some tables, or if the number of omitted rows is unknown.
+    A warning appears in four cases: the row limit may have cut over a tenth of the rows; over a
+    tenth was not used; over a tenth is left out of some tables; or the number of omitted rows is
+    unknown.
     """
     share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -1202,7 +1208,9 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a list with a sentence that names non-additive tables, if any.
+    """Return a list with a sentence that names non-additive tables.
+
+    The list is empty if there are no such tables.
 
     The list is empty if post-processing leaves all tables additive.
     """

@@ -64,9 +64,10 @@ class SeriesView:
         id: the id, such as ``q1``.
         name: the display title.
         headings: the headings of the groups, the newest values and the changes.
-        rows: for each group pairs of texts: labels, newest value and changes. The second text of a
+        rows: for each group, pairs of texts: labels, newest value and changes. The second text of a
             pair is the change in percent, or empty.
-        rows_note: a sentence about the rows that are not shown; empty if all rows are shown.
+        rows_note: a sentence about the rows that are not shown, or an empty text if all rows are
+            shown.
         svg: the picture of the lines; empty if there is none.
         notes: the notes below the picture.
     """
@@ -96,11 +97,11 @@ class _TimeTable:
         headings: the headings of the groups.
         labels: the display labels along each attribute of the groups.
         values: the values, with one axis for each attribute of the groups, then the periods.
-        low: the lower ends of the intervals, which include a stated sampling error.
+        low: the lower ends of the intervals; they include a stated sampling error.
         high: the upper ends.
         periods: the labels of the periods.
-        quantity: the argument that selects the quantity in `compare_groups`; None if changes cannot
-            be estimated.
+        quantity: the argument by which `compare_groups` selects the quantity; None if changes
+            cannot be estimated.
         rounding_key: the key of the rounding rule for the values; see `quantity_key`.
         catalogue: the texts of the page's language, with the table's number format.
         picture: the data of the chart; None if there are too few periods.
@@ -134,8 +135,8 @@ def write_series_page(
         folder: the folder of the series.
         options: the options of the releases.
         tables: the tables of each release.
-        errors: maps each period to the expected error of each table; an error is None if the period
-            does not complete the table.
+        errors: maps each period to the expected error of each table. An error is None if the table
+            is not complete with this period.
         newest: the newest release of the series; None if there is none yet.
     """
     for language in options.languages:
@@ -191,7 +192,7 @@ def _render_page(
 
 
 def _format_optional_error(error: float | None, catalogue: Catalogue) -> str:
-    """Return an error as text; empty for None."""
+    """Return an error as text, or "" for None."""
     if error is None:
         return ""
     return catalogue.format_error(error)
@@ -224,7 +225,10 @@ def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
 
 
 def _add_picture(view: SeriesView, svg: str) -> SeriesView:
-    """Return a view with a picture; without a picture, drop the notes."""
+    """Return a view with a picture.
+
+    Without a picture, the view has no notes.
+    """
     return replace(view, svg=svg, notes=view.notes if svg else "")
 
 

@@ -45,7 +45,8 @@ class AnswerWorkload(Protocol):
 
         Args:
             workload: a table or a statistic.
-            column: the name of an extra column of a statistic; if empty, its values are returned.
+            column: the name of an extra column of a statistic; if it is empty, the values of the
+                statistic are returned.
         """
 
 

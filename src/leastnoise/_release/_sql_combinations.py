@@ -2,8 +2,8 @@
 
 The variance of a linear sum of answers follows from their covariances, which are exact for least
 squares. The interval of a quotient is Fieller's (J. R. Stat. Soc. B 16, 1954), as for means. The
-interval of a sum or a ratio of quotients follows from their intervals and the correlations of their
-errors, as in `leastnoise.compare_groups`.
+interval of a sum or a ratio of quotients is computed from the intervals of the quotients and the
+correlations of their errors, as in `leastnoise.compare_groups`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -379,7 +379,7 @@ class CombinationIntervals:
     def _shared_groups(
         self, first: AnswerTerm, second: AnswerTerm
     ) -> tuple[list[list[int]], list[dict[str, Placement]]]:
-        """Return the groups in which two answers both count cells, and the cells.
+        """Return the groups in which two answers both count cells, with these cells.
 
         Returns:
             The positions of these groups along each attribute, and for each answer the cells along
@@ -489,7 +489,7 @@ def combination_ends(
         selection: the groups, aggregates and combinations.
         grouping: the grouping set, as positions of grouping columns.
         answer_of: a function that returns the answers of an aggregate, one for each group.
-        noise: the noise of the answers. If it is None because the covariances are unknown, all ends
+        noise: the noise of the answers. If it is None, the covariances are unknown, and all ends
             are NaN.
     """
     if noise is None:

@@ -72,8 +72,10 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, Statistic, Workload
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
-"""Columns of quantiles: 1 if the value may lie below ``low``, or above ``high``, beyond the bounds,
-else 0."""
+"""Columns of quantiles: 1 if the value may lie beyond the bounds, otherwise 0.
+
+The first column is for values below ``low``, the second for values above ``high``.
+"""
 NUMBER_COLUMNS = (
     "mean",
     "std_dev",
@@ -111,7 +113,10 @@ class StatisticTable(ResultTable):
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels of each key for display: a code is replaced by its text, if any."""
+        """The labels of each key for display.
+
+        If a code has a text, the text replaces it.
+        """
         attributes = (*self.statistic.by, *self.attributes[len(self.statistic.by) :])
         return display_labels(self.labels, attributes, self.code_texts)
 
@@ -227,7 +232,7 @@ class StatisticTable(ResultTable):
         return ResultTable.plot(self)
 
     def chart_name(self, catalogue: Catalogue) -> str:
-        """Return the name of the statistic's chart; empty if there is no chart."""
+        """Return the name of the statistic's chart, or "" if it has no chart."""
         picture = self.picture(catalogue)
         if picture is not None:
             chart = choose_chart(picture)
@@ -251,8 +256,8 @@ class StatisticTable(ResultTable):
     def _make_dot_plot(self, catalogue: Catalogue) -> DotPlot:
         """Return the data of a dot plot of means or quantiles by group.
 
-        Quantiles have a colour for each share. Means of groups by two keys have a colour for each
-        label of the last key, if it has few labels.
+        Quantiles have a colour for each share. If the groups of means have two keys and the last
+        key has few labels, each of these labels has a colour.
         """
         groups = len(self.statistic.by)
         headings = key_headings(self.statistic.along, catalogue)
@@ -302,7 +307,7 @@ class StatisticTable(ResultTable):
     def picture(self, catalogue: Catalogue) -> Picture | None:
         """Return the chart data of a distribution function or of means over time.
 
-        The result is None for all other statistics, which are drawn as dots.
+        The result is None for all other statistics. They are drawn as dots.
         """
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)
@@ -635,8 +640,8 @@ def _compute_statistic(
     """Return a statistic's further key columns, and its labels and values.
 
     Returns:
-        The names of the key columns besides the groups, and keyword arguments of `StatisticTable`:
-        labels, values, ends of intervals and extra columns.
+        The names of the key columns, without the columns of the groups; and keyword arguments of
+        `StatisticTable`: labels, values, ends of intervals and extra columns.
     """
     if statistic.kind == "means":
         mean = means(source, statistic.of, by=statistic.along, level=level)

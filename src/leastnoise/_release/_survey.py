@@ -2,8 +2,9 @@
 
 The noise of a release hides the people in a sample. It does not account for the people outside the
 sample. A spec states the size of this sampling error by standard errors, coefficients of variation
-(CV), a variance model or design effects. The release then has intervals for the noise, for the
-sample and for both, and a flag for each number by the CV of both errors.
+(CV), a variance model or design effects. The release then has three kinds of intervals: for the
+noise, for the sample, and for both. Each number has a flag, which depends on the CV of both errors
+together.
 
 All results are computed from released numbers and public figures of the spec. They cost no budget
 and reveal nothing further.
@@ -50,7 +51,7 @@ class Design:
     """Public figures about the design of a survey's sample.
 
     Attributes:
-        effect: the design effect, which is the variance of an estimate divided by its variance in a
+        effect: the design effect. This is the variance of an estimate divided by its variance in a
             simple random sample.
         sample: the number of persons in the sample.
         population: the number of persons in the population.
@@ -71,7 +72,7 @@ class Design:
     def errors_of_counts(self, answer: FloatArray, total: float) -> FloatArray:
         """Return the standard errors of weighted or unweighted counts.
 
-        A standard error is total * sqrt(effect * (1 - n/N) * p (1 - p) / n), where p is the
+        A standard error is total * sqrt(effect * (1 - n/N) * p (1 - p) / n). Here p is the
         estimated share of the count in the total.
         """
         share = np.clip(answer / total, 0, 1)
@@ -245,9 +246,9 @@ def combine_errors(
 ) -> SamplingErrors:
     """Combine noise and sampling errors into intervals and reliability flags.
 
-    The half widths of the two intervals are added in quadrature. This is valid because noise and
-    sample are independent, and because the half width of the noise is at least the half width for a
-    normal error of the same variance.
+    The half widths of the two intervals are added in quadrature. This is valid for two reasons:
+    noise and sample are independent, and the half width of the noise is at least the half width for
+    a normal error of the same variance.
 
     Args:
         answer: the released answers.
@@ -284,7 +285,7 @@ class Survey:
     """The section ``[survey]`` of a spec: sampling rules and flags.
 
     Attributes:
-        default: the rule for tables and means that have no separate rule; None if there is none.
+        default: the rule for all tables and means without a separate rule; None if there is none.
         tables: the separate rules by the name of a table or statistic.
         flags: the CV limits of the flags.
     """
@@ -517,7 +518,7 @@ def resolve_survey(
         names: maps the name and the id of each table and statistic to its name.
 
     Raises:
-        InputError: there is no table for a rule, a list does not have the length of its table, or a
+        InputError: there is no table for a rule; a list does not have the length of its table; or a
             design effect does not determine the error of its table.
     """
     checked = check_survey(survey)
@@ -583,6 +584,7 @@ def _check_design_of_mean(
         )
     if "deviation" not in rule and not _is_share(domain, statistic.of):
         raise InputError(
-            f"survey tables {key} has a design_effect and must have deviation, the public standard "
-            "deviation of the measure in the population, because the mean is not a share."
+            f"survey tables {key!r} has a design_effect and must have deviation: the public "
+            "standard deviation of the measure in the population. The design effect is not enough, "
+            "because the mean is not a share."
         )

@@ -156,7 +156,10 @@ class ResultTable:
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels of each key for display: a code is replaced by its text, if any."""
+        """The labels of each key for display.
+
+        If a code has a text, the text replaces it.
+        """
         return display_labels(self.labels, self.attributes, self.code_texts)
 
     @property
@@ -184,13 +187,13 @@ class ResultTable:
 
     @property
     def flag_counts(self) -> tuple[int, ...]:
-        """The number of values with each reliability flag; empty without flags."""
+        """The number of values with each reliability flag; empty if there are no flags."""
         if self.sampling is None:
             return ()
         return self.sampling.flag_counts
 
     def sampling_columns(self) -> Columns:
-        """Return the columns of the sampling errors; empty if none are stated."""
+        """Return the columns of the sampling errors, or none if none are stated."""
         if self.sampling is None:
             return {}
         return self.sampling.columns()
@@ -202,7 +205,7 @@ class ResultTable:
         return self.sampling.without(is_suppressed)
 
     def columns(self) -> Columns:
-        """Return the long form: column ``query``, the keys, then the numbers.
+        """Return the long form: the column ``query``, the keys, then the numbers.
 
         A key column is int64 if every label is a whole number, and text otherwise.
         """
@@ -226,9 +229,9 @@ class ResultTable:
         ``library`` defaults to the library of the data if they were a data frame, and otherwise to
         the first that is installed.
 
-        In a table, a key of numbers is followed by the bounds of its cells, such as ``age_low`` and
-        ``age_high``. A key of periods is followed by their first day or hour, such as
-        ``month_start``.
+        In a table, a key of numbers is followed by two columns with the bounds of its cells, such
+        as ``age_low`` and ``age_high``. A key of periods is followed by their first day or hour,
+        such as ``month_start``.
         """
         return to_frame(self.frame_columns(), library or self.library)
 
@@ -295,7 +298,7 @@ class Table(ResultTable):
 
     @property
     def _known_approximation_std(self) -> FloatArray:
-        """The standard errors of the approximation, 0 where they are unknown."""
+        """The standard errors of the approximation; 0 if they are unknown."""
         if self.approximation_std is None:
             return np.zeros_like(self.noise_std)
         return np.nan_to_num(self.approximation_std)
@@ -523,10 +526,10 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
     Args:
         table: the table.
         options: the options with the rounding step and the lowest published answer.
-        controlled: the answers after controlled rounding; if None, each answer is rounded to the
-            nearest multiple.
+        controlled: the answers after controlled rounding; if it is None, each answer is rounded to
+            the nearest multiple.
 
-    Guarantees: see `RoundedTable`; for a suppressed answer, the other columns reveal only that it
+    Guarantees: see `RoundedTable`. For a suppressed answer, the other columns reveal only that it
         is below the bound.
     """
     step, bound = product_rounding(options, table.product)
@@ -648,9 +651,9 @@ class RoundedTable:
         high: the upper ends, or the upper bounds on suppressed answers.
         std_error: the standard errors, with the error of rounding.
 
-    Guarantees: the interval of a cell, or the bound ``high`` of a suppressed answer, holds the true
-        answer in at least the share of releases that is the table's level, because it fails only if
-        the interval of the unrounded table fails.
+    Guarantees: the interval of a cell contains the true answer in at least the share of releases
+        that is the table's level; so does the bound ``high`` of a suppressed answer. Both fail only
+        if the interval of the unrounded table fails.
     """
 
     table: Table
@@ -707,9 +710,9 @@ class RoundedTable:
             below = catalogue.format_value(self.below)
             count = int(np.isnan(self.answer).sum()) - suppressed_before
             sentences.append(
-                f"{count} of {size} answers are below {below} and are left out. For each of them, "
-                "high is a bound: the true answer is at "
-                f"most {below} and the margin that the answer had."
+                f"{count} of {size} answers are below {below} and are left out. For each of these "
+                f"answers, high is a bound: the true answer is at most {below} plus the margin "
+                "that the answer had."
                 if count
                 else f"No answer is below {below}."
             )
@@ -1087,7 +1090,7 @@ def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:
     For example, 12345 multiples of the unit 0.01 are 123.45, correctly rounded.
 
     Guarantees: the result is the nearest double to the exact decimal as long as products are below
-        2^53: 12345 is divided by 100, not multiplied by 0.01.
+        2^53. For this reason, 12345 is divided by 100, and not multiplied by 0.01.
     """
     if product.measure is None:
         return values

@@ -201,7 +201,9 @@ class Catalogue:
         return join_alternatives(names, self.language)
 
     def format_number(self, value: float, uncertainty: float = 1.0) -> str:
-        """Return a number as text, with the digits that its uncertainty allows.
+        """Return a number as text.
+
+        Its uncertainty determines the number of digits.
 
         The number format may state the decimals, separators and percent instead.
         """
@@ -392,8 +394,8 @@ def make_picture(
     """Return the data from which the chart of a table is drawn.
 
     If ``privacy`` is not None, the axis of answers states its row limit. The cells of nulls and
-    other values are left out if without them the chart is a line, or if only without them all other
-    cells can be drawn.
+    other values are left out in two cases: without them, the chart is a line; or only without them,
+    all other cells can be drawn.
     """
     catalogue = catalogue.with_format(table_format(product, catalogue))
     picture = with_number_format(
@@ -456,7 +458,7 @@ def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
 
 
 def _chart_name(picture: Picture) -> str:
-    """Return the name of the chart for a picture; empty if there is none."""
+    """Return the name of the chart for a picture, or "" if there is none."""
     chart = choose_chart(picture)
     return "" if chart is None else chart.name
 
@@ -464,7 +466,7 @@ def _chart_name(picture: Picture) -> str:
 def _without_further_cells(
     picture: Picture, product: Product, labels: Labels, catalogue: Catalogue
 ) -> Picture | None:
-    """Return a picture without cells of nulls and other values, or None.
+    """Return a picture without the cells of nulls and other values, or None.
 
     These cells are removed only from axes of numbers or dates. The result is None if no attribute
     has such cells.
@@ -680,8 +682,8 @@ def _describe_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
 def window_width(query_set: QuerySet) -> int:
     """Return the number of periods in each time window; 0 if there are none.
 
-    The ranges must be consecutive windows of equal width. Ends that are numbers instead of texts
-    are values, such as an income, and not years.
+    The ranges must be consecutive windows of equal width. An end that is a number, and not a text,
+    is a value such as an income, and not a year.
     """
     if query_set.kind != "ranges":
         return 0
@@ -779,7 +781,7 @@ def name_measure(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 
 
 def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Return a phrase for a measure, including its weight if it is weighted.
+    """Return a phrase for a measure; it includes the weight of a weighted measure.
 
     In English it equals the name in files unless display names are stated.
     """
@@ -838,7 +840,7 @@ def _name_declared_measure(domain: Domain, measure: Measure, catalogue: Catalogu
 
 
 def unit_of_declared(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
-    """Return the display unit of a declared measure; empty if none is stated."""
+    """Return the display unit of a declared measure, or "" if none is stated."""
     return catalogue.names.measure(_find_declared_name(domain, measure) or "").unit
 
 
@@ -889,7 +891,7 @@ def names_of_product(product: Product, catalogue: Catalogue) -> QuantityNames:
 
 
 def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
-    """Return the display unit of a table's sums; empty for counts.
+    """Return the display unit of a table's sums, or "" for counts.
 
     The weights of the rows with a value have the unit of the weight.
     """
@@ -1002,8 +1004,8 @@ def name_share_total(statistic: Statistic, domain: Domain, catalogue: Catalogue)
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
     """Return a phrase for the quantity of a table, such as ``sum of pay``.
 
-    If the answers are changes or other combinations of cells, the phrase includes that, as in
-    ``sum of pay, change over 12 periods``.
+    If the answers are changes or other combinations of cells, the phrase states this, as in ``sum
+    of pay, change over 12 periods``.
     """
     phrases = [_name_quantity_of_cells(product, catalogue)]
     for query_set in product.query_sets:
@@ -1070,7 +1072,7 @@ def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) 
 
 
 def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the display unit of a statistic's values; empty if none is stated."""
+    """Return the display unit of a statistic's values, or "" if none is stated."""
     if statistic.form.along:
         return ""
     return _names_of_statistic(statistic, domain, catalogue).unit
@@ -1188,7 +1190,9 @@ def estimate_cut_amount(
 def _estimate_share(
     cut: float, kept: float, cut_error: float, kept_error: float, level: float
 ) -> ShareInterval | None:
-    """Return the share cut / (cut + kept) with its interval, or None if hidden.
+    """Return the share cut / (cut + kept) with its interval, or None.
+
+    The result is None if noise hides the share.
 
     Args:
         cut: the noisy amount beyond the limit.
@@ -1250,7 +1254,8 @@ def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
     """Return phrases for one privacy unit, by the field of texts they fill.
 
-    They contain the display name of a unit or, without one, refer to the values of the unit column.
+    They use the display name of a unit. If it has none, they refer to the values of the unit
+    column.
     """
     name = catalogue.names.unit
     if name:

@@ -3,7 +3,7 @@
 The code names a text by a key. The key is the context (``msgctxt``) of a message in a template,
 ``locales/DOMAIN.pot``, whose ``msgid`` is the English text. A catalogue of the same domain,
 ``locales/LANGUAGE/LC_MESSAGES/DOMAIN.po``, has the translations. As usual with gettext, a text
-stays English if it has no translation or one that is marked as fuzzy.
+stays English in two cases: it has no translation, or its translation is marked as fuzzy.
 
 The domain ``faults`` contains error messages. They have no key, because their English texts are in
 the code.

@@ -1,4 +1,7 @@
-"""Write the utility page, which compares records with their release."""
+"""Write the utility page.
+
+It compares records with their release.
+"""
 
 import math
 from collections.abc import Iterator
@@ -47,7 +50,8 @@ class TableComparison(NamedTuple):
         margin: the typical margin of the released answers.
         judgement: the sentence on whether the records can replace the table.
         cells: the largest cells.
-        cells_note: a sentence with the number of cells that are left out; empty if there are none.
+        cells_note: a sentence with the number of cells that are left out; an empty text if no cells
+            are left out.
     """
 
     number: int
@@ -203,7 +207,7 @@ def _list_cell_views(
 
 
 def _describe_omitted_cells(table: Table, catalogue: Catalogue) -> str:
-    """Return a sentence on the number of omitted cells; empty if there are none."""
+    """Return a sentence on the number of omitted cells, or "" for none."""
     left_out = table.answer.size - _MOST_CELLS
     if left_out <= 0:
         return ""

@@ -57,7 +57,7 @@ from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
 from leastnoise._workload import Product, level_names
 
-BATCH_CELLS = 1_000_000  # cells that are written at a time; they take some tens of MiB
+BATCH_CELLS = 1_000_000  # number of cells that are written at a time; they take some tens of MiB
 # In an interactive program DuckDB would draw a progress bar on the standard output.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
 _ROW_GROUP_ROWS = 2**18
@@ -83,8 +83,8 @@ class OutputFormats(NamedTuple):
 
     Attributes:
         is_parquet: whether to write Parquet files.
-        csv_database: the DuckDB connection that writes CSV files; None without CSV, because
-            opening a connection takes longer than writing a small table.
+        csv_database: the DuckDB connection that writes CSV files; None if no CSV files are written,
+            because opening a connection takes longer than writing a small table.
     """
 
     is_parquet: bool
@@ -577,7 +577,10 @@ def fill_draft(release: Release, draft: Draft) -> None:
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
-    """Write the plan, the observation and, if long, the list of measured tables."""
+    """Write the plan and the observation.
+
+    A long list of measured tables is also written.
+    """
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")

@@ -2,16 +2,17 @@
 
 This file has strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
-Buckets of cells (DAWA's second stage along one attribute). The count of a bucket is divided evenly
-among its cells, so each query becomes a weighted sum of bucket counts. These queries are What = W
-T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is
-computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes).
-Noisy counts and public numbers determine how many blocks are measured first, and how these blocks
-are divided and joined.
+Buckets of cells are DAWA's second stage along one attribute. The count of a bucket is divided
+evenly among its cells, so each query becomes a weighted sum of bucket counts. These queries are
+What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T
+(k x k) is computed, some rows at a time.
 
-The tables of a model. The first are the tables of every single attribute. Then tables of pairs of
-attributes follow, on bins; the number of rows of a bin is half the size of the noise. Budget shares
-depend only on sizes and on earlier noisy counts. For least squared error, the precision of a table
+An adaptive grid uses the tree of halved blocks of two attributes. Noisy counts and public numbers
+determine how many blocks are measured first, and how these blocks are divided and joined.
+
+A model first measures the table of every single attribute. It then measures tables of pairs of
+attributes on bins; the number of rows of a bin is half the size of the noise. Budget shares depend
+only on sizes and on earlier noisy counts. For least squared error, the precision of a table
 of n cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no
 exponent was better than 0.66.
 

@@ -476,7 +476,7 @@ class SumBuckets:
             least a thousandth of the largest.
         group_starts: the first cell of every group, shape (m,).
         bucket_ends: the group after the last group of every bucket, shape (k,).
-        spans: for every bucket, the logarithm of its upper end divided by its lower end, shape
+        spans: for every bucket, the logarithm of the ratio of its ends (upper over lower), shape
             (k,).
         gram: the Gram matrix of the queries on the groups.
     """
