@@ -31,7 +31,7 @@ MOST_COUNT = 10**9
 _INTEGRALITY_TOLERANCE = 1e-4  # differences by which the solver may miss a whole number
 _TIME_LIMIT = 1  # a status of SciPy
 _INFEASIBLE_STATUS = 2  # a status of SciPy
-_MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; a cost, the result is the same
+_MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; affects only the cost
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
 _SOLVER_SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
 # the time limit for finding whole solutions; after it, only linear programs are solved
@@ -46,7 +46,7 @@ class PlannedTable:
 
     Attributes:
         name: the name of its file.
-        attributes: its columns without the counts.
+        attributes: its columns, except for the column of counts.
         counts: the count of each cell by its labels; None if it is suppressed.
     """
 
@@ -215,7 +215,7 @@ def solve_tables(
         The hidden cells, in the order of the tables.
 
     Raises:
-        InputError: labels differ, a count is not a multiple of the base, the tables are too large,
+        InputError: labels differ; a count is not a multiple of the base; the tables are too large;
             or no whole numbers agree with all tables.
     """
     hidden = [
@@ -241,7 +241,9 @@ def solve_tables(
 
 
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
-    """Return the labels of each attribute; raise if tables disagree.
+    """Return the labels of each attribute.
+
+    Raises an error if tables disagree.
 
     An attribute whose only label is the label of the sum has one cell, with this label.
     """
@@ -355,8 +357,8 @@ class _Conditions:
             bounds: limits on each sum that the conditions contain; None for no limit.
 
         Returns:
-            For each sum, its smallest and largest possible value (None without a limit), and
-            whether these are exact.
+            For each sum: its smallest and largest possible value (None without a limit), and
+            whether these values are exact.
         """
         self._add_extreme_solutions(sums, bounds)
         intervals = []
@@ -375,7 +377,7 @@ class _Conditions:
     ) -> None:
         """Find solutions in which many sums are as small or large as allowed.
 
-        Each solution proves that its values are possible, which saves optimisations later.
+        Each solution proves that its values are possible. This saves optimisations later.
         """
         rounds = _MOST_EXTREME_SOLUTIONS if self._solutions else 0
         for _ in range(rounds):
@@ -398,8 +400,8 @@ class _Conditions:
         """Minimise a linear cost over whole true counts.
 
         A linear program comes first. Its bound is exact if its solution is whole, or if a known
-        solution attains it. The result is the least cost, or None if there is no minimum, and
-        whether the value is exact.
+        solution attains it. The result has two parts: the least cost, or None if there is no
+        minimum; and whether the value is exact.
 
         Args:
             costs: the cost of a count of 1 in each cell.

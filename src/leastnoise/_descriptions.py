@@ -213,8 +213,8 @@ def from_csvw(value: Any) -> Description | None:
         max_rows=most_contributions if type(most_contributions) is int else BLANK,
         notes=(
             (
-                "Metadata that were generated from the data must be reviewed: facts that are not "
-                "public beforehand must not be in a spec."
+                "If metadata were generated from the data, review them: a spec must not contain "
+                "facts that were not public beforehand."
             ),
         ),
     )
@@ -292,8 +292,8 @@ def from_mbi(value: Any) -> Description | None:
     ):
         return None
     note = (
-        "mbi numbers the values of an attribute from 0; "
-        "where the data have other values, write categories, integers or bins instead."
+        "mbi numbers the values of an attribute from 0. If the data have other values, write "
+        "categories, integers or bins instead."
     )
     return Description(
         tool="mbi", attributes={name: {"size": size} for name, size in value.items()}, notes=(note,)

@@ -55,9 +55,9 @@ _LEAST_GAUSSIAN_SCALE = 2**7
 _RHO_ROOT_GRID = 2**40
 _CHOICE_BITS = 60  # bisections for the distance of a private choice
 DETECTION_PROBABILITY = 0.95  # that a search finds a key of `detectable_units` units
-# Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
-# less of delta, and more of it is left for keys that only one person holds, whose threshold then is
-# lower.
+# Factors of the noise scale to try for keys. If the noise is larger, the keys that other persons
+# share use less of delta. More of it is left for the keys that only one person has, and their
+# threshold is then lower.
 _KEY_NOISE_FACTORS = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
 _MOST_THRESHOLD = 2**40  # threshold
 # For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded
@@ -84,7 +84,7 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 def allowed_epsilon(budget: Budget) -> float:
     """Return the largest epsilon that Laplace noise may cost.
 
-    In a rho budget, an epsilon costs rho = epsilon^2 / 2; in a budget of mu squared, it costs the
+    In a rho budget, an epsilon costs rho = epsilon^2 / 2. In a budget of mu squared, it costs the
     mu squared that it implies.
     """
     if isinstance(budget, ZCDP):
@@ -97,7 +97,7 @@ def allowed_epsilon(budget: Budget) -> float:
 def pure_share(budget: Budget, share: Fraction) -> Fraction:
     """Return the epsilon for which a pure step costs a share of a budget.
 
-    ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a budget of mu
+    ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2. In a budget of mu
     squared, it costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
@@ -208,7 +208,7 @@ def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
 def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
     """Return what a block's noise scale depends on.
 
-    This is its weight, its largest row weight, and whether a coefficient exceeds 1.
+    The key consists of its weight, its largest row weight, and whether a coefficient exceeds 1.
     """
     heaviest = math.prod([factor.heaviest for factor in block.factors])
     largest_square = max([factor.largest_square for factor in block.factors], default=1)
@@ -231,9 +231,8 @@ def fit_noise_scales(
     The noise of a block is inversely proportional to its weight. The cost is as near to the budget
     as possible, and never above it.
     """
-    # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
-    # serves all blocks is not rounded at all. The cost is computed again from the final whole
-    # numbers.
+    # Scales are only rounded up, by less than 2^-20 of their value. If a short fraction serves all
+    # blocks, it is not rounded at all. The cost is computed again from the final whole numbers.
     _check_noise(privacy, noise)
     _check_weights(blocks)
     top = max(weight for _, weight in blocks)

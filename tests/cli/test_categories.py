@@ -129,7 +129,7 @@ def test_killed_category_search_is_finished_by_either_command(visits, start, run
 
 
 def test_check_leaves_out_categories_not_found_yet(visits, run):
-    assert "agent: its categories are not found yet" in run("check", "spec.toml").out
+    assert "agent: its categories have not been found yet" in run("check", "spec.toml").out
     run.succeeds("categories", "spec.toml")
     assert (
         "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside"

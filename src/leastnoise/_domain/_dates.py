@@ -1,7 +1,7 @@
 """Read dates and times as an attribute.
 
-The cells are years, quarters, months, weeks, days or hours, or weekdays or hours of the day over
-all days.
+The cells are years, quarters, months, weeks, days or hours. They may also be weekdays or hours of
+the day, over all days.
 """
 
 import datetime as dt
@@ -34,8 +34,8 @@ _COARSER = {
 }
 # Numbers instead of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
 COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
-# From this day on, Excel's serials are days since 1899-12-30. Before it they differ, because Excel
-# has a 29th of February 1900.
+# From this day on, Excel's serials are days since 1899-12-30. Before this date, they differ,
+# because Excel has a 29th of February 1900.
 _FIRST_OF_EXCEL = dt.date(1900, 3, 1)
 _ENGLISH_MONTHS = (
     "January",
@@ -86,18 +86,19 @@ class Dates(Kind):
 
     A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01
     13:45:00`` or ``2024-05-01T13:45Z``, or by ``format``. A time stamp with a time zone (or a text
-    with ``Z`` or ``+02:00``) is converted to the clock of ``zone``; a time stamp without a zone is
-    on that clock already. A value that is not a day or a time is outside the domain.
+    with ``Z`` or ``+02:00``) is converted to the clock of ``zone``. A time stamp without a zone is
+    already on that clock. A value that is not a day or a time is outside the domain.
 
     Args:
-        start: the first day, a date or a text such as ``"2024-01-01"``; kept as a date.
+        start: the first day: a date, or a text such as ``"2024-01-01"``, which is converted to a
+            date.
         end: the last day, not before ``start``.
         by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day``
-            or ``hour``, one after the other; or ``weekday`` (Monday first) or ``hour_of_day`` (0 to
-            23), of all days together.
+            or ``hour``, for consecutive periods; or ``weekday`` (Monday first) or ``hour_of_day``
+            (0 to 23), over all days together.
         zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``. None means UTC,
             and is refused for a column whose type has a time zone.
-        format: how texts are written, of ``%Y %m %d %H %M %S``, ``%y``, ``%b`` (Jan), ``%B``
+        format: the form of texts, with ``%Y %m %d %H %M %S``, ``%y``, ``%b`` (Jan), ``%B``
             (January), ``%I`` with ``%p``, ``%f`` (a fraction of a second), ``%z`` (an offset), and
             literal letters; or the unit of numbers: ``"excel"`` for serials, or ``"epoch_s"``,
             ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC. None accepts the forms above.
@@ -114,10 +115,10 @@ class Dates(Kind):
     Raises:
         InputError: a day, period, zone or format cannot be used.
 
-    Edge cases: the first cell has only days from ``start`` on, and the last cell only days up to
-    ``end``, even if the period is longer. Fractions of a second are ignored. If clocks repeat an
-    hour in autumn, both hours are in one cell. Names of months, AM and PM may have any case. Excel
-    serials are rounded to thousandths of a second.
+    Edge cases: the first cell has only days from ``start`` on, and the last cell has only days up
+    to ``end``, even if the periods are longer. Fractions of a second are ignored. If clocks repeat
+    an hour in autumn, both hours are in one cell. Names of months, AM and PM may have any case.
+    Excel serials are rounded to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')
@@ -174,7 +175,7 @@ class Dates(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the periods in order, without cells for other values.
+        """The labels of the periods in order; cells for other values have none here.
 
         Examples are ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
         13:00`` and ``Monday``.
@@ -233,8 +234,8 @@ def period_of(hour: Any, by: str) -> Any:
     """Return the number of the period that contains an hour since 1970.
 
     Args:
-        hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters
-            and months.
+        hour: hours since 1970-01-01 00:00, as a number or an array. For years, quarters and months,
+            only a number is allowed.
         by: one of `PERIODS` and `FOLDED`.
     """
     day = hour // 24
@@ -328,7 +329,7 @@ def _month_names(months: object) -> tuple[str, ...]:
         raise refuse(
             "months",
             months,
-            "the twelve names of months, from January on, that differ from each other",
+            "the twelve names of months, from January on; all must differ from each other",
         )
     return names
 
@@ -383,7 +384,7 @@ def _directives_of(written_as: str) -> list[str]:
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
     """Compile a time format to a regular expression.
 
-    A format for numbers, such as ``excel``, gets the pattern of ISO texts.
+    A format for numbers, such as ``excel``, has the pattern of ISO texts.
     """
     if written_as is None or written_as in COUNTED:
         return re.compile(_ISO, re.ASCII)

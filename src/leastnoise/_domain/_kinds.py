@@ -24,11 +24,11 @@ the promise of a release:
    string form of a whole number is its digits, also where it is stored as a float or a decimal
    (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of
    a date ``2024-05-01``; of a time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and
-   only the date if the time is midnight; of a UUID its usual form. Bytes in UTF-8 are read as text;
-   other bytes, and numbers of more than 40 digits, have no string form. A text of a whole number, a
-   point and zeros, such as ``17.0``, counts as ``17``. The same holds for a category. ``trim`` and
-   ``ignore_case`` of the reading are applied to both sides; a value may also be one of the further
-   ``spellings`` of a category.
+   only the date if the time is midnight; of a UUID its usual form. Bytes in UTF-8 are read as text.
+   Other bytes, and numbers of more than 40 digits, have no string form. A text that consists of a
+   whole number, a point and zeros, such as ``17.0``, counts as ``17``. The same holds for a
+   category. ``trim`` and ``ignore_case`` of the reading are applied to both sides; a value may also
+   be one of the further ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value without a cell is treated by ``outside``: ``drop`` the row, ``clip`` to the
    nearest cell (numbers and dates), ``other``, or ``cell``: count it in the cell ``(outside)``.
@@ -106,7 +106,7 @@ class Categories(Kind):
     """A column with a public list of values.
 
     Args:
-        values: the categories in order, texts, whole numbers or Booleans; they are compared by
+        values: the categories in order: texts, whole numbers or Booleans. They are compared by
             their string form (see the rule of the module).
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a value that is not listed: ``"drop"`` the row, ``"other"`` or
@@ -117,12 +117,12 @@ class Categories(Kind):
         spellings: other texts that mean a category, such as ``{"true": ["yes", "1"]}``.
 
     Raises:
-        InputError: there is no value, a value occurs twice or is neither text nor whole,
-            ``"other"`` is used although a cell has that name, or two categories have the same
+        InputError: there is no value; a value occurs twice or is neither text nor whole;
+            ``"other"`` is used although a cell has that name; or two categories have the same
             spelling.
 
-    Edge cases: if ``null`` or ``outside`` is ``"other"``, there is an additional last cell,
-        labelled ``other``.
+    Edge cases: if ``null`` or ``outside`` is ``"other"``, an additional last cell has the label
+        ``other``.
 
     >>> ln.Categories(["F", "M"], outside="other").labels
     ('F', 'M', 'other')
@@ -188,7 +188,7 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the listed cells, without cells for other values."""
+        """The labels of the listed cells; cells for other values have none here."""
         return self.values
 
 
@@ -424,12 +424,12 @@ class Bins(Kind):
         levels: public maps from the bins' labels to groups.
 
     Raises:
-        InputError: a bound is not finite, ``low`` is not below ``high``, or the count is not a
+        InputError: a bound is not finite; ``low`` is not below ``high``; or the count is not a
             whole number from 1 to 2^31.
 
-    Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest
-        to them, so that 0.3 lies on the edge 3/10 also where a column holds it as a float, whose
-        binary value is a little less.
+    Edge cases: edges are exact fractions. A value and an edge are compared as the doubles nearest
+        to them. So 0.3 lies on the edge 3/10 even if a column stores it as a float, whose binary
+        value is a little less.
 
     >>> ln.Bins(0, 1, 4).labels
     ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
@@ -476,7 +476,7 @@ class Edges(Kind):
     Raises:
         InputError: there are fewer than two edges, or they are not ascending.
 
-    Edge cases: as for `Bins`; two edges must also differ as doubles, because a bin between equal
+    Edge cases: as for `Bins`. Two edges must also differ as doubles, because a bin between equal
     doubles could have no values.
 
     >>> ln.Edges(["0", "9.99", "50"]).labels
@@ -528,14 +528,14 @@ class Decimals(Kind):
         high: the largest value, which must be a whole number of steps above ``low``.
         step: the difference between one value and the next, exact and above 0.
         null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: how to treat other numbers, including numbers between two values: ``"drop"`` the
-            row, ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
+        outside: how to treat other numbers, such as numbers between two values: ``"drop"`` the row,
+            ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from values, as text, to groups.
 
     Raises:
-        InputError: a bound is not finite or not a whole number of steps away, ``low`` is not below
-            ``high``, or doubles cannot distinguish the steps.
+        InputError: a bound is not finite or not a whole number of steps away; ``low`` is not below
+            ``high``; or doubles cannot distinguish the steps.
 
     Edge cases: a number has the cell of a value if both have the same nearest double. So 165.5 has
         a cell in text, decimal, float32 and float64 columns.
@@ -607,11 +607,11 @@ class Unknown(Kind):
             counted.
 
     Raises:
-        InputError: ``most`` is below 1 or above 10^6, ``longest`` is below 1 or above 1000, or
-            there are levels, which need known categories.
+        InputError: ``most`` is below 1 or above 10^6; ``longest`` is below 1 or above 1000; or
+            there are levels, which are not allowed because they need known categories.
 
-    Edge cases: a search never finds nulls, values without a string form (see `Categories`), texts
-    that are too long, and texts with control characters.
+    Edge cases: a search finds no nulls, no values without a string form (see `Categories`), no
+    texts that are too long, and no texts with control characters.
 
     >>> ln.Unknown(10000, outside="other").size
     10001

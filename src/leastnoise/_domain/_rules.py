@@ -37,7 +37,7 @@ from leastnoise._trusted.domain import (
     type_fault,
 )
 
-# import numpy only when rules are made, so that other commands start quickly
+# numpy is imported only when rules are made, so that other commands start quickly
 HOUR = 3600
 DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
@@ -143,8 +143,8 @@ def _table(
                 multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells
             )
         values = multiples(kind.low, kind.step, kind.regular)
-        # a number equals a value if both have the same nearest double: it is at least the value's
-        # double and below the next double
+        # a number equals a value if both have the same nearest double. Then it is at least the
+        # value's double and below the next double
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
         return ThresholdTable(
             np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),
@@ -247,10 +247,10 @@ def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | 
 def _(kind: Dates, holds: Holds) -> str | None:
     """Return why a column of this type cannot hold dates; None if it can."""
     if holds == "Booleans":
-        return "it is read as dates, which true and false are not"
+        return "it is read as dates, but true and false are not dates"
     if holds == "numbers" and kind.format is None:
         return (
-            "it is read as dates, and numbers are none without a format; say how they are written, "
+            "it is read as dates, but numbers are not dates without a format; state the format, "
             'for example format = "%Y%m%d", or convert the column'
         )
     return None

@@ -60,10 +60,10 @@ class ColumnFit:
         null: the number of rows with a null.
         outside: the number of rows with any other value.
         dropped: the number of rows that are left out because of a null or a value outside.
-        clipped: the number of rows with a null or a value outside that count in the nearest cell
-            or, for a measure, at its nearest bound.
-        other: the number of rows with a null or a value outside that count in the cell ``other``
-            or, for a measure, as zero.
+        clipped: the number of rows whose null or outside value counts in the nearest cell; for a
+            measure, it counts at the nearest bound.
+        other: the number of rows whose null or outside value counts in the cell ``other``; for a
+            measure, it counts as zero.
         values: the most frequent values outside the domain, as text, with their numbers of rows.
         in_other_tables: whether dropped rows still count in tables without the attribute.
     """
@@ -105,19 +105,19 @@ class DomainFit:
 
     Attributes:
         lines: the number of lines of CSV files, without headers; None for other sources.
-        rows: the number of rows, without lines that are not records.
+        rows: the number of rows; lines that are not records do not count.
         without_unit: the number of rows whose unit is null.
         cut: the number of rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a
             cell.
         used: the number of rows that a release would count in at least one table.
-        unreadable: the number of used rows with a measure that is neither a null nor a number; a
+        unreadable: the number of used rows with a measure that is neither a null nor a number. A
             guard counts them as unused.
         attributes: the counts for the column of each attribute.
         measures: the counts for the column of each measure.
         joins: the counts for each joined table.
         faults: the most frequent reasons why lines are not records, with their numbers of lines.
         left_out: for the attributes of each table that may leave out rows, the number of used rows
-            that it leaves out because a value is missing or outside.
+            that the table leaves out because a value is missing or outside.
     """
 
     lines: int | None
@@ -362,7 +362,10 @@ class _ColumnCounter:
             self.encoders.append(self._number_values_outside)
 
     def count_chunk(self, chunk: Iterator[IntArray]) -> IntArray:
-        """Count a chunk, whose encoded columns are next; return the rows' cells."""
+        """Count a chunk, and return the cells of its rows.
+
+        The encoded columns of the chunk come next.
+        """
         return self.add(*(next(chunk) for _ in self.encoders))
 
     def add(
@@ -440,7 +443,7 @@ class _ColumnCounter:
 _MARK = "PRIVATE"
 _ADVICE = (
     (
-        "These are exact counts of the data: show them to nobody who may not see the data, and "
+        "These are exact counts of the data. Show them only to people who may see the data, and "
         "publish none of them."
     ),
     (
@@ -448,8 +451,8 @@ _ADVICE = (
         "Take them from a code list, a questionnaire,"
     ),
     (
-        'a law or an earlier publication; or say outside = "other", and the release itself tells, '
-        "with noise, how many rows are elsewhere."
+        'a law or an earlier publication. Or state outside = "other"; then the release estimates, '
+        "with noise, how many rows have other values."
     ),
 )
 
@@ -537,7 +540,7 @@ def check(
     tables: dict[tuple[str, ...], None] = {}
     for product in workload:
         tables[tuple(name for name in product.attributes if name in attributes)] = None
-    # every source that a release refuses is refused here, with the same sentence
+    # every source that a release refuses is refused here as well, with the same sentence
     check_source(source, workload.domain, attributes, measures, unit_column, unit_reading)
     counts = count_fit(
         source,
@@ -616,7 +619,7 @@ def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> I
         )
     for name in unknown:
         yield ""
-        yield f"{name}: its categories are not found yet, so it is not checked here"
+        yield f"{name}: its categories have not been found yet, so it is not checked here"
     yield ""
     yield from _ADVICE
 

@@ -69,7 +69,7 @@ class BoundsPlan:
         bounds_row_counts: whether the search bounds the number of rows of a unit instead of the
             values of a column.
         privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
-            because each unit counts once: by its number of rows, or by one random row.
+            because each unit counts once: either by its number of rows or by one random row.
     """
 
     attribute: str
@@ -128,7 +128,7 @@ class BoundsPlan:
 
     @property
     def quantiles(self) -> tuple[Fraction, ...]:
-        """The quantiles that are chosen as bounds: one, or two if ``is_low_found``."""
+        """The quantiles that are chosen as bounds: one, or two if both bounds are found."""
         if not self.is_low_found:
             return (self.covers,)
         below = (1 - self.covers) / 2
@@ -270,8 +270,8 @@ def plan_bounds(
         budget: the budget, which the search spends completely; or a Privacy with unit and
             neighbours. One random row of each unit counts, for any ``max_rows``.
         most: the largest upper bound that may be found.
-        low: the public lower bound; with it, only the upper bound is found.
-        least: the smallest lower bound that may be found; with it, both bounds are found.
+        low: the public lower bound; if it is stated, only the upper bound is found.
+        least: the smallest lower bound that may be found; if it is stated, both bounds are found.
         unit: the number of which bounds are whole multiples; None for any bounds.
         covers: the share of the units whose value is within the bounds. If both are found, half of
             the other units are below and half above.
@@ -281,8 +281,8 @@ def plan_bounds(
         The plan, with its ``rank_error``.
 
     Raises:
-        InputError: both or neither of ``low`` and ``least`` are passed, the largest bound is not
-            above the smallest, or the share is not allowed.
+        InputError: both or neither of ``low`` and ``least`` are passed; the largest bound is not
+            above the smallest; or the share is not allowed.
 
     >>> plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1)
     >>> plan.kind.size, plan.rank_error
@@ -290,9 +290,9 @@ def plan_bounds(
     """
     if (low is None) == (least is None):
         raise InputError(
-            "A search for bounds must have exactly one of low, the public lower bound, and least, "
-            "the smallest lower bound that may be found; got both or neither. Write low = 0 if no "
-            "value is negative."
+            "A search for bounds must have exactly one of two arguments: low, the public lower "
+            "bound; or least, the smallest lower bound that may be found. Got both or neither. "
+            "Write low = 0 if no value is negative."
         )
     if least is None:
         lowest = exact("low", cast(Exact, low))
@@ -330,8 +330,8 @@ def candidate_edges(
     """Return the candidate bounds of a search, on a logarithmic grid.
 
     If only the upper bound is found, the distances from the lower bound are on the grid. If both
-    bounds are found, the distances from 0 are on the grid; if 0 is not between the bounds, the
-    distances from both ends are.
+    bounds are found, the distances from 0 are on the grid. If 0 is not between the bounds, the
+    distances from both ends are on the grid.
 
     Args:
         lower_limit: the public lower bound, or the smallest lower bound that may be found.

@@ -44,8 +44,8 @@ class CategoryPlan:
         attribute: the name of the attribute.
         kind: the categories that may be found.
         privacy: the ApproxDP budget of the whole search, the neighbours and the unit.
-        rule: the noise on the number of units that have a category, the scale of the noise, and the
-            threshold.
+        rule: the rule of the search: the noise on the number of units that have a category, its
+            scale, and the threshold.
     """
 
     attribute: str
@@ -153,8 +153,9 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
         attribute: the name of the attribute. It is also the name of the column, unless the reading
             of ``kind`` names another column.
         kind: the largest number of categories to keep, and the rules for reading values.
-        budget: an ApproxDP, which the search spends completely; or a Privacy with an ApproxDP, the
-            unit and the neighbours. A unit counts in at most ``max_rows`` categories, once in each.
+        budget: one of two: an ApproxDP, which the search spends completely; or a Privacy with an
+            ApproxDP, the unit and the neighbours. A unit counts in at most ``max_rows`` categories,
+            once in each.
 
     Returns:
         The plan, with its ``threshold`` and ``detectable_units``. It has Laplace or Gaussian noise,

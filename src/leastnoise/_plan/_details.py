@@ -147,7 +147,7 @@ class AdaptiveDetails:
         noise: the kind of noise of all measurements.
         steps: the steps in order, and the budget of each step.
         mu_squared: the mu^2 that Gaussian steps share; None if the budgets of the steps add up.
-        attributes: the attributes on which the mechanism's choices depend; they are read even if no
+        attributes: the attributes on which the mechanism's choices depend. They are read even if no
             query uses them.
         measure: the measure of the sums, if the mechanism answers sums.
         pairs: the number of pairs of attributes to which a model is fitted.
@@ -172,7 +172,7 @@ class AdaptiveDetails:
         object.__setattr__(self, "borders", freeze(self.borders))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the details as a JSON object, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that are not set."""
         value: dict[str, Any] = {
             "noise": self.noise.value,
             "steps": [step.to_json() for step in self.steps],
@@ -228,7 +228,7 @@ class SeriesDetails:
 
     Attributes:
         along: the attribute of dates.
-        late: the treatment of rows of a period that is over: "drop" or "arrival".
+        late: the treatment of rows that arrive after their period: "drop" or "arrival".
         strategy_of_a_period: the strategy for the other attributes.
         through: in a release of the first periods, the label of the last period.
         periods: the number of periods of such a release.
@@ -243,7 +243,7 @@ class SeriesDetails:
     cost: Cost | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the details as a JSON object, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that are not set."""
         facts = {
             "along": self.along,
             "late": self.late,
@@ -279,15 +279,16 @@ class PlanDetails:
     """Public facts of a plan beyond its measurements and its expected errors.
 
     Attributes:
-        objective: the number that the plan minimises: the total squared error ("total"), another
-            objective, or the budget that keeps every target ("least").
+        objective: the number that the plan minimises. It is the total squared error ("total"),
+            another objective, or the budget that meets every target ("least").
         ended_early: the strategies whose search the time limit ended.
-        high_errors: for tables whose error is over twice their error in a separate plan with an
-            equal share of the budget, the ratio of the two errors.
-        unit_bound: the planner's lower bound on the workload's total squared error at unit noise; 0
-            if it found none.
+        high_errors: for some tables, the ratio of two errors: the table's error, and its error in a
+            separate plan with an equal share of the budget. The tables are those with a ratio over
+            two.
+        unit_bound: the planner's lower bound on the workload's total squared error at unit noise;
+            it is 0 if the planner found no bound.
         largest_variance_over_least: for strategies that minimise the largest variance of a query,
-            that variance divided by a lower bound on it.
+            this variance divided by a lower bound on it.
         impossible: the combinations of cells, by attribute, that no row has.
         public: the public tables of counts: each is a table of a workload and its counts.
         counts_unit_sizes: whether each unit is counted once, by its number of rows. In this case
@@ -308,7 +309,7 @@ class PlanDetails:
             object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the details as a JSON object, without facts that do not apply."""
+        """Return the details as a JSON object, without facts that are not set."""
         value: dict[str, Any] = {}
         if self.objective != "total":
             value["objective"] = self.objective

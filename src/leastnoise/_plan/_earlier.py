@@ -2,7 +2,7 @@
 
 The measurements of a finished release are public, so another release may use them at no cost. Then
 the answers are one least squares estimate from all measurements. Its expected error is known before
-anything is spent, because it depends on the scales of the noise and not on the noisy values.
+anything is spent, because it depends on the scales of the noise, and not on the noisy values.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -52,7 +52,7 @@ class EarlierRelease:
     Attributes:
         name: a name for people, such as the name of the release's folder.
         digest: the SHA-256 of the release's `measurements/observation.json`, in hexadecimal.
-        dataset: the name of the data in the ledger that paid; empty if the noise had a seed.
+        dataset: the name of the data in the ledger that paid; empty if the noise came from a seed.
         receipts: the payments for its measurements, and for the measurements of earlier releases
             that it used. Empty if the noise had a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
@@ -174,7 +174,7 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
     """Rewrite the measurements of an earlier release over a plan's domain.
 
     The two domains may differ in hidden cells. If the release dropped the rows without a value of
-    an attribute, its queries leave out the plan's hidden cell for these rows.
+    an attribute, its queries leave out the hidden cell of the plan for these rows.
     """
     measurements = release.measurements
     if measurements.domain == domain:
@@ -195,8 +195,8 @@ def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSe
         if widened and (len(factor.attributes) > 1 or factor.largest_square > 1):
             raise InputError(
                 "An earlier release measured contrasts that leave out the rows without a value of "
-                f"{', '.join(sorted(widened))}, and this plan counts these rows in some tables. If "
-                "no row lacks a value, write complete = true for the attribute in all specs."
+                "{', '.join(sorted(widened))}; this plan counts these rows in some tables. If no "
+                "row lacks a value, write complete = true for the attribute in all specs."
             )
         if not widened:
             factors.append(factor)
@@ -291,7 +291,7 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
     """Raise unless an earlier release has the plan's cells and measures.
 
-    Hidden cells may differ, and each may have measures that the other lacks.
+    Hidden cells may differ. Each release may also have measures that the other release lacks.
     """
     of_release = declared(release.measurements.domain)
     of_plan = declared(domain)
@@ -340,7 +340,7 @@ def check_earlier(
         attributes: the attributes that the plan reads.
 
     Raises:
-        InputError: a release has another domain, unit or neighbours, a release occurs twice, or
+        InputError: a release has another domain, unit or neighbours; a release occurs twice; or
             only one of the plan and a release drops some rows.
     """
     dropped = _dropping_attributes(domain, attributes)

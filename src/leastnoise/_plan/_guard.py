@@ -34,8 +34,8 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that remains for the plan after paying the guard.
 
     A guard costs no delta, because its noise satisfies pure differential privacy. With an (epsilon,
-    delta) budget, guard and plan together are within the budget in two ways: by the sum of their
-    epsilons and by the sum of their mu squared.
+    delta) budget, guard and plan together are within the budget in two ways: the sum of their
+    epsilons is within it, and so is the sum of their mu squared.
     """
     if guard_share is None:
         return privacy
@@ -103,7 +103,7 @@ def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that covers a plan and its guard.
 
     This is the inverse of `without_guard`. With an (epsilon, delta) budget and a large share, the
-    result is slightly smaller than the exact inverse, and still covers both.
+    result is slightly smaller than the exact inverse. It still covers both.
     """
     if guard_share is None:
         return privacy

@@ -110,7 +110,10 @@ def parse_or_refuse(reader: Callable[[], _Read], subject: str, advice: str) -> _
 
 
 def read_json(text: str) -> Any:
-    """Parse JSON from untrusted text; raise ValueError if it is not valid."""
+    """Parse JSON from untrusted text.
+
+    Raises a ValueError if it is not valid.
+    """
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -140,7 +143,10 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
-    """Parse a block, which refers to factors and limits by their positions."""
+    """Parse a block.
+
+    It refers to factors and limits by their positions.
+    """
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]
         for number in entry["factors"]

@@ -145,8 +145,9 @@ class ExpectedError(TabularMixin):
 class Plan(ABC):
     """The public description of a release, made before data are read.
 
-    A plan is a `LinearPlan` with fixed measurements, a `SeriesPlan` with fixed measurements for all
-    periods of a series, or an `AdaptivePlan`, whose measurements depend on noisy values.
+    A plan has one of three classes: a `LinearPlan` with fixed measurements; a `SeriesPlan` with
+    fixed measurements for all periods of a series; or an `AdaptivePlan`, whose measurements depend
+    on noisy values.
 
     Args:
         workload: the queries to answer.
@@ -251,8 +252,8 @@ class Plan(ABC):
 
         Notebooks show the chart: typical errors as bars, largest errors as ticks.
 
-        The chart has the tables of counts of rows. If there are none, it has the tables of the
-        first measure, because each measure has a separate unit.
+        The chart has the tables of counts of rows. If no table counts rows, it has the tables of
+        the first measure, because each measure has a separate unit.
 
         Raises:
             InputError: the error depends on the data.
@@ -279,7 +280,7 @@ class Plan(ABC):
         return self.workload.domain
 
     def details_for(self, workload: Workload) -> PlanDetails:
-        """Return the details, without those that do not hold for another workload.
+        """Return the details, without details that are false for another workload.
 
         A lower bound that a planner found holds only for the workload of the plan.
 
@@ -360,10 +361,10 @@ class LinearPlan(Plan):
         measurements: the measurements that the release pays for.
         data_independent_error: the expected error of the workload, from these measurements and
             the measurements of the earlier releases; None until it is computed.
-        earlier: earlier releases of the same data whose measurements are also used.
+        earlier: earlier releases of the same data; their measurements are also used.
 
     Raises:
-        InputError: the measurements have another domain or privacy, or an earlier release did not
+        InputError: the measurements have another domain or privacy; or an earlier release did not
             count the same rows in the same cells with the same kind of noise.
     """
 
@@ -468,7 +469,7 @@ class SeriesPlan(LinearPlan):
         if self.earlier:
             raise InputError(
                 "A series must use only its own measurements, because its rows arrive period by "
-                "period; got earlier releases. Leave out `after`; nothing was spent."
+                "period. Got earlier releases. Leave out `after`; nothing was spent."
             )
 
     def details_json(self) -> dict[str, Any]:

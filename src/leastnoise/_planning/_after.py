@@ -38,11 +38,10 @@ from leastnoise._workload import Product, Workload, over, with_domain, with_hidd
 
 # the most candidates that are compared: the best without earlier releases
 _MOST_JUDGED = 8
-_MOST_WEIGHT_STEPS = (
-    300  # the most steps of the search for weights; a step costs two products with a matrix
-)
-# A block is left out if its budget is below this share of the largest: the error changes by less
-# than the square of the share.
+# the most steps of the search for weights; a step costs two products with a matrix
+_MOST_WEIGHT_STEPS = 300
+# A block is left out if its budget is below this share of the largest budget. The error changes by
+# less than the square of the share.
 _LEAST_SHARE = 1e-4
 # A table is left out of the search if its squared weight falls below this share of its old value.
 _LEAST_WEIGHT = Fraction(1, 1000)
@@ -87,7 +86,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
         search: the strategies to try, and the earlier releases.
 
     Raises:
-        InputError: the earlier releases did not count the same rows in the same cells, or no
+        InputError: the earlier releases did not count the same rows in the same cells; or no
             strategy has their kind of noise.
     """
     attributes = {*workload.read_attributes}
@@ -126,7 +125,7 @@ def _total(plan: LinearPlan) -> float:
 
 
 def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
-    """Plan as if there were no earlier releases; order plans by their errors.
+    """Make plans as if there were no earlier releases, and sort them by error.
 
     Returns:
         The plans with the same kind of noise as the earlier releases, and the best plan with any

@@ -1,7 +1,7 @@
 """Expected errors of differences and ratios, for targets and A/B tests.
 
 The error of a difference or a ratio of two groups follows from the plan and from public numbers:
-the size of the groups, and possibly the expected mean. No data is read.
+the size of the groups, and in some cases the expected mean. No data is read.
 """
 
 import itertools

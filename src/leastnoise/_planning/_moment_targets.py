@@ -106,7 +106,7 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
 def _first_limits(
     statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
 ) -> tuple[float, ...]:
-    """Return, for each table, the error that would use up the whole target."""
+    """Return, for each table, the error that would use the whole target."""
     products = workload.products
     slopes = largest_relative_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])

@@ -4,9 +4,9 @@ Plans are public: this code reads and writes no data.
 
 An entry is a file with the SHA-256 of its text, and the text. The name of the file is the SHA-256
 of everything that determines a plan: the workload with its domain, the budget and the unit, the
-search, and the versions of the program and of the libraries that it plans with. An entry is
-replaced if it cannot be read, or if its plan is for another workload or budget. If the folder
-cannot be written, nothing is stored.
+search, and the versions of the program and of its planning libraries. An entry is replaced in two
+cases: it cannot be read, or its plan is for another workload or budget. If the folder cannot be
+written, nothing is stored.
 """
 
 import hashlib
@@ -77,7 +77,10 @@ def cache_file(
 def cached_plan(
     path: Path | None, workload: Workload, privacy: Privacy, make_plan: Callable[[], Plan]
 ) -> Plan:
-    """Return the plan in a cache file; if there is none, make it and store it."""
+    """Return the plan in a cache file.
+
+    If there is none, the plan is made and stored.
+    """
     cached = _read(path, lambda text: _checked_plan(text, workload, privacy))
     if cached is None:
         cached = make_plan()

@@ -97,7 +97,7 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
     names = ", ".join(bound.attributes)
     if not any({*bound.attributes} <= {*product.attributes} for product in workload):
         advice = (
-            "Tables without all its attributes have the noise of max_rows, so the bound would "
+            "Tables that lack one of its attributes have the noise of max_rows. So the bound would "
             "leave out rows for no gain; leave out max_per_cell."
         )
         raise refuse("the cell of max_per_cell", names, "attributes of one requested table", advice)
@@ -155,34 +155,34 @@ def plan(
 
     Args:
         workload: the requested queries.
-        budget: PureDP, ApproxDP, ZCDP or GDP, if every row is a privacy unit that may be added or
-            removed; a Privacy with one of these budgets, the unit and the neighbours; or Least, for
-            the least budget that keeps the targets of the workload.
+        budget: one of three: PureDP, ApproxDP, ZCDP or GDP, if every row is a privacy unit that may
+            be added or removed; a Privacy with one of these budgets, the unit and the neighbours;
+            or Least, for the least budget that meets the targets of the workload.
         strategy: "auto" for the least expected error, or the name of a strategy. Data-dependent
-            mechanisms such as "dawa" are used only by name. Your own strategy is also possible: an
-            array (queries x cells), if the workload has only one attribute; a mapping from
-            attributes to arrays or query sets; or a function that returns one of these for a
+            mechanisms such as "dawa" are used only by name. A user-supplied strategy is also
+            possible: an array (queries x cells), if the workload has only one attribute; a mapping
+            from attributes to arrays or query sets; or a function that returns one of these for a
             planning problem with ``workload``, ``privacy``, ``noise`` and ``norm``. Whole numbers
             are measured unchanged; real numbers are scaled to norm 1 and rounded to multiples of
             2^-20. The plan then has the strategy name "own".
         objective: "total" minimises the total squared error. "worst" minimises the largest ratio of
-            a table's error to its target; without targets, the ratio is to the table's error if
-            only this table were planned. "relative" minimises errors relative to the public sizes
-            of the tables.
+            a table's error to its target. A table without a target has another ratio: to its error
+            if only this table were planned. "relative" minimises errors relative to the public
+            sizes of the tables.
         level: the confidence level of the intervals whose half width a margin limits, for the
             objective "worst"; `Least` has a separate level.
         targets: targets of differences and ratios, in the form of ``[targets]`` of a spec, for
             `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
-        seconds: how many CPU seconds of one core "auto" may take, approximately. Estimates
-            determine the time of each strategy, so the plan is the same on every machine; it names
-            the searches that were ended because they took ten times as long. A strategy whose error
-            reaches the lower bound may take four times as long. With more seconds the error may be
-            smaller; `compare` lists the strategies that were left out.
-        guard: the share of the budget, such as "1/100", with which `release` pays its guard; the
+        seconds: how many CPU seconds of one core "auto" may take, approximately. The time of each
+            strategy is an estimate, so the plan is the same on every machine. The plan names the
+            searches that were ended because they took ten times as long as estimated. A strategy
+            whose error reaches the lower bound may take four times as long. With more seconds the
+            error may be smaller; `compare` lists the strategies that were left out.
+        guard: the share of the budget, such as "1/100", that pays for the guard of `release`; the
             plan gets the remaining budget.
         after: earlier releases of the same data, for example from `read_release`, with the same
-            domain, unit, neighbours and kind of noise. Their measurements are also used: the budget
-            goes where precision is missing, and the expected error and the answers are for all
+            domain, unit, neighbours and kind of noise. Their measurements are also used. The budget
+            is spent where precision is missing, and the expected error and the answers use all
             measurements together. Only the new measurements are paid for. The same ledger must pay
             for all of these releases.
         progress: a function that is called with the name of every strategy before it is tried.
@@ -357,7 +357,7 @@ def _check_combination(privacy: Privacy | Least, search: Search, objective: str)
     elif is_data_dependent(search.strategy):
         reason = (
             f"the strategy {search.strategy!r}, because it chooses its measurements by noisy "
-            "values, so the error of a joint estimate is not known"
+            "values, and the error of a joint estimate is then unknown"
         )
     elif search.public:
         reason = "[[public]], because its counts are exact for one release"
@@ -484,7 +484,8 @@ def is_data_dependent(strategy: str) -> bool:
     """Return whether a strategy name belongs to a data-dependent mechanism."""
     if strategy == "auto":
         return False
-    from leastnoise._mechanisms import BY_NAME  # slow to import, because it loads all mechanisms
+    # imported late because it is slow: it loads all mechanisms
+    from leastnoise._mechanisms import BY_NAME
 
     return strategy in BY_NAME
 

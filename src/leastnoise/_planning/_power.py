@@ -124,7 +124,7 @@ def ab_power(
         budget: the budget of the release with the means by arm; a Privacy if there is a unit
             column. ``Least()`` searches the least budget.
         mean: the expected mean, or rate, of the control.
-        effect: the difference of the means that the test must show; None to search the smallest.
+        effect: the difference of the means that the test must detect; None to search the smallest.
         size: the rows of each arm; None to search the smallest number.
         std: the standard deviation of the outcome within an arm; None for outcomes of 0 and 1.
         bounds: the bounds of the measure; (0, 1) for rates.
@@ -136,7 +136,7 @@ def ab_power(
         The effect, the size, the budget, the power, and both parts of the standard error.
 
     Raises:
-        InputError: more than one of the three is left out, no size or budget reaches the power, or
+        InputError: more than one of the three is left out; no size or budget reaches the power; or
             a number is not allowed.
 
     Other tables of the release need a separate part of the budget.

@@ -4,8 +4,8 @@ The periods are the cells of an attribute of dates.
 
 A series measures C (x) A. C is the strategy along time. It is lower triangular, which makes it
 possible to measure each row when its period is over. A is a planner's strategy for the other
-attributes. A release up to a period is an ordinary release, from the first rows of C, over the
-domain that ends with this period.
+attributes. A release up to a period is an ordinary release over the domain that ends with this
+period. It follows from the first rows of C.
 """
 
 import datetime as dt
@@ -338,7 +338,7 @@ def _strategies_along_time(
 ) -> list[Factor]:
     """Return the candidate strategies along time, as lower triangular factors.
 
-    If a unit may have rows in all periods, the result includes a strategy that is best for such
+    If a unit may have rows in all periods, the result also has a strategy that is best for such
     units.
     """
     if noise.norm == 1:
@@ -425,8 +425,8 @@ def _check_table(product: Product, along: str) -> None:
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
     """Raise for counts of units in groups if rows are bounded over all periods.
 
-    With such a bound, a unit's rows of closed periods are left out, and a window of periods may
-    need them.
+    With such a bound, a unit's rows of closed periods are left out. A window of periods may need
+    these rows.
     """
     bound = privacy.max_per_cell
     periods = workload.domain.cells(series.along)

@@ -55,8 +55,8 @@ from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
-# the largest square of (half width of a count's interval / size); above it, the interval of a mean
-# is practically unbounded
+# the largest square of a ratio: half the width of a count's interval, divided by the size. Above
+# it, the interval of a mean is practically unbounded
 _MOST_WIDTH_RATIO = 0.99
 
 
@@ -134,7 +134,7 @@ class Goal:
 
     @property
     def has_target(self) -> bool:
-        """Whether the table, or a statistic that follows from it, has a target."""
+        """Whether the table has a target, or a statistic that follows from it has one."""
         return math.isfinite(self.most) or bool(self.statistics)
 
     def ratio(self, plan: Plan, table_index: int) -> float:
@@ -264,9 +264,8 @@ def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
 _WEIGHT_BITS = 20  # bits of a table's exact weight
 _LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
 _MOST_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
-_MOST_WEIGHT_ROUNDS = (
-    8  # rounds of moving weights; for tables on shared attributes, 6 were as good as 30
-)
+# updates of the weights; for tables on shared attributes, 6 were as good as 30
+_MOST_WEIGHT_ROUNDS = 8
 _NEAR_BOUND_RATIO = 1.002  # ratios this near to their bound need no further round
 _COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
@@ -359,8 +358,8 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """Return the options of a search that takes a part of the time.
 
-    The limit is enough for the strategies that are usually best, and for promising strategies that
-    take at most half of the time.
+    The limit is enough for two kinds of strategies: those that are usually best, and promising
+    strategies that take at most half of the time.
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]
     enough = 0.0

@@ -1,6 +1,6 @@
 """The trusted computing base: code on which the privacy of releases rests.
 
 It imports NumPy, the standard library and, for reading, PyArrow, DuckDB, narwhals, SQLGlot and the
-driver of PostgreSQL. For file locks, which only decide which process waits, it imports portalocker.
+driver of PostgreSQL. It imports portalocker for file locks; these only decide which process waits.
 It imports nothing else of leastnoise. Each folder contains its proofs.
 """

@@ -194,8 +194,9 @@ class PureDP(_BudgetDefinition):
     No output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
 
     Args:
-        epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a
-            float (read as the decimal number that Python prints for it).
+        epsilon: a number above 0, read exactly. It may be an int, a Fraction, a Decimal, a text
+            such as "1/3", or a float; a float is read as the decimal number that Python prints for
+            it.
 
     Raises:
         InputError: epsilon is NaN, infinite, zero, negative, or longer than 1000 digits.
@@ -250,8 +251,8 @@ class ApproxDP(_BudgetDefinition):
         """Return a fraction of this budget, for one of several releases.
 
         Charges to an (epsilon, delta) budget are added up as mu squared, so the fraction is a
-        fraction of mu squared. The result is a `GDP` budget; for the fraction 1 it is this budget
-        itself. Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
+        fraction of mu squared. The result is a `GDP` budget. For the fraction 1, it is this budget.
+        Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
 
         Args:
             fraction: above 0 and at most 1, read exactly.
@@ -310,7 +311,7 @@ class GDP(_BudgetDefinition):
     Telling two neighbours apart is at least as hard as telling N(0, 1) from N(mu, 1).
 
     Args:
-        mu_squared: the square of mu, above 0, read exactly; the squares of several releases add up.
+        mu_squared: the square of mu, above 0, read exactly. The squares of several releases add up.
 
     Raises:
         InputError: mu squared is NaN, infinite, zero, negative, or longer than 1000 digits.
@@ -350,15 +351,15 @@ class Privacy:
             another).
         unit_column: name of the column whose value identifies the unit; None if every row is a
             separate unit.
-        max_rows: the largest number of rows of one unit that count; 1 if the unit is a row.
+        max_rows: the largest number of rows of one unit that count; it is 1 if the unit is a row.
         max_per_cell: the largest number of these rows that count in one cell; None without such a
             bound.
         unit_reading: which spellings of the unit's values are nulls, and whether blanks and capital
             letters distinguish units. Values that are read as the same text are one unit.
 
     Raises:
-        InputError: ``neighbours`` is another word, the column name is empty, ``max_rows`` is below
-            1, a bound or a reading comes without a column, or ``max_per_cell`` is above
+        InputError: ``neighbours`` is another word; the column name is empty; ``max_rows`` is below
+            1; a bound or a reading is stated without a column; or ``max_per_cell`` is above
             ``max_rows``.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
@@ -496,8 +497,9 @@ class Privacy:
 
         If they have not, costs must not be added up.
 
-        The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
-        the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of ids may also
+        The bounds on the rows of a unit may differ, because each cost holds for all rows that a
+        unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of
+        ids may also
         differ: the data holder declares that ids which the reading merges belong to one person (E6
         of PROOFS-reading.md).
 

@@ -46,9 +46,10 @@ class Charge:
     """An amount that is charged to a budget: epsilon, delta, rho and mu squared.
 
     Each is a fraction of at least zero; a parameter that the budget's definition lacks is 0. A
-    charge to an (epsilon, delta) budget is of one of three kinds: only mu squared (a release that
-    satisfies mu-GDP); epsilon and mu squared (a pure release, which satisfies both guarantees); or
-    epsilon and delta (a release with its own delta, such as a search for categories).
+    charge to an (epsilon, delta) budget is of one of three kinds. A release that satisfies mu-GDP
+    charges only mu squared. A pure release charges epsilon and mu squared, because it satisfies
+    both guarantees. A release with its own delta, such as a search for categories, charges epsilon
+    and delta.
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1),
@@ -126,14 +127,14 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
         cost: the exact cost of the plan.
 
     Returns:
-        The charge; see the table. It is the declared budget and not the cost. The cost is a little
-        less, because scales are rounded up to short fractions; a ledger of such small differences
-        would be hard to read and of no use. The exceptions are costs for which the declared budget
-        has no number.
+        The charge; see the table. It is the declared budget and not the cost. The cost is slightly
+        smaller, because scales are rounded up to short fractions. A ledger of such small
+        differences would be hard to read and of no use. The exceptions are costs for which the
+        declared budget has no number.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's
-            budget cannot hold such a release.
+            budget cannot hold a release of this kind.
 
     Guarantees:
         The release satisfies each part of the charge that its budget adds up: epsilon-DP, mu-GDP,
@@ -148,12 +149,13 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     | ZCDP     | epsilon^2 / 2                | rho              | refused                        |
 
     The amounts are the declared ones, with these exceptions. A release that declares ApproxDP
-    charges the mu squared, or the rho, of its cost, rounded up to 128 bits. A release with pure
-    noise that declares GDP charges an ApproxDP budget with the epsilon of its cost, rounded up in
-    the same way. A series of steps charges the whole budget that it declares. Concentrated costs
-    (discrete Gaussian noise) are charged to an ApproxDP budget like a series within (epsilon,
-    delta), because zCDP implies no mu-GDP. Only a ZCDP budget accepts releases that declare ZCDP,
-    and a PureDP budget accepts only releases that declare PureDP.
+    charges the mu squared or the rho of its cost. The amount is rounded up to 128 bits. If a
+    release with pure noise declares GDP, it charges the epsilon of its cost to an ApproxDP budget.
+    The amount is rounded up in the same way. A series of steps charges the whole budget that it
+    declares. Concentrated costs (discrete Gaussian noise) are charged to an ApproxDP budget like a
+    series within (epsilon, delta). The reason is that zCDP implies no mu-GDP. Only a ZCDP budget
+    accepts releases that declare ZCDP, and a PureDP budget accepts only releases that declare
+    PureDP.
 
     >>> (
     ...     charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon,
@@ -186,8 +188,8 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     if isinstance(declared_budget, ZCDP):
         raise InputError(
             f"The data set has {_with_article(dataset_budget)} budget, which adds up mu squared; "
-            f"the plan declares {declared_budget}, which has none. Plan with ApproxDP(epsilon, "
-            "delta) or GDP(mu_squared), or set a ZCDP budget for the data set."
+            f"the plan declares {declared_budget}, which has no mu squared. Plan with "
+            "ApproxDP(epsilon, delta) or GDP(mu_squared), or set a ZCDP budget for the data set."
         )
     amount = _charge_in_mu(declared_budget, cost)  # (G6)
     if isinstance(dataset_budget, ApproxDP):
@@ -230,8 +232,8 @@ def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
 def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    This is the result of `charge`, except within (epsilon, delta): there a step is charged its
-    declared amount, so that the epsilons and the deltas of the steps add up (theorem 6 of
+    This is the result of `charge`, except within (epsilon, delta). There a step is charged its
+    declared amount. Then the epsilons and the deltas of the steps add up (theorem 6 of
     PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
@@ -244,8 +246,8 @@ def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> C
         return Charge(epsilon=amount.epsilon)
     if isinstance(declared_budget, GDP):
         raise InputError(
-            "Steps that share (epsilon, delta) must declare ApproxDP or PureDP; got one that "
-            f"declares {declared_budget}. Nothing was drawn."
+            "Steps that share (epsilon, delta) must declare ApproxDP or PureDP; got a step that "
+            "declares {declared_budget}. Nothing was drawn."
         )
     return charge_of_budget(declared_budget)
 
@@ -301,9 +303,9 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        True only if this is proved, even if each release was chosen after the earlier releases were
-        seen; the proof assumes that the result was True at each payment. For PureDP, ZCDP and GDP
-        the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
+        The result is True only if this is proved, even for releases that were chosen after the
+        earlier releases were seen. The proof assumes that the result was True at each payment. For
+        PureDP, ZCDP and GDP the sum of the charges is compared. For ApproxDP see PROOFS-mu.md, G4.
 
     >>> gaussian = Charge(mu_squared=Fraction("0.0276"))
     >>> [is_within_budget(ApproxDP(1, "1e-6"), [gaussian] * count) for count in (2, 3)]
@@ -328,7 +330,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
 def has_late_delta(charges: Sequence[Charge]) -> bool:
     """Return whether a charge with its own delta follows a composed charge.
 
-    No (epsilon, delta) budget, however large, is proved to cover such charges (G4).
+    No (epsilon, delta) budget of any size is proved to cover such charges (G4).
 
     >>> search = Charge(epsilon=Fraction(1, 10), delta=Fraction(1, 10**9))
     >>> gaussian = Charge(mu_squared=Fraction(1, 50))
@@ -343,8 +345,8 @@ class _DividedCharges:
     """Charges to an (epsilon, delta) budget, divided by how they add up.
 
     Attributes:
-        summed: the sum, as (epsilon, delta), of the first charges, up to the first one without its
-            own delta.
+        summed: the sum, as (epsilon, delta), of the first charges. It ends before the first charge
+            without its own delta.
         composed: all other charges, in order; they add up as mu squared.
     """
 
@@ -353,7 +355,7 @@ class _DividedCharges:
 
     @property
     def has_late_delta(self) -> bool:
-        """Whether a composed charge has its own delta, which no budget covers."""
+        """Whether a composed charge has its own delta; no budget covers such a charge."""
         return any(amount.has_own_delta for amount in self.composed)
 
     @property
@@ -363,7 +365,9 @@ class _DividedCharges:
 
 
 def _divide_charges(charges: Sequence[Charge]) -> _DividedCharges:
-    """Divide charges into those that add up as (epsilon, delta) and the others.
+    """Divide charges into two parts.
+
+    The charges of the first part add up as (epsilon, delta); the second part has the others.
 
     The first charges are summed as (epsilon, delta) as long as each has its own delta. From the
     first other charge on, all charges are composed in mu. The division does not depend on the
@@ -383,11 +387,11 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        For ApproxDP the parts are for different kinds of releases: mu squared for a Gaussian
-        release, epsilon for a pure release, and epsilon with delta for a release with its own
-        delta, if such a release can be paid. The parts are rounded down. If no epsilon is left,
-        nothing is left, although the remaining delta would pay for a Gaussian release with hardly
-        any information.
+        For ApproxDP, the parts are for different kinds of releases. The mu squared is for a
+        Gaussian release, and the epsilon is for a pure release. The epsilon with delta is for a
+        release with its own delta, if such a release can be paid for. The parts are rounded down.
+        If no epsilon is left, nothing is left, although the remaining delta would pay for a
+        Gaussian release with hardly any information.
 
     >>> some = left_of_budget(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction("0.05"))])
     >>> round(float(some.mu_squared), 4), round(float(some.epsilon), 4), some.delta
@@ -436,9 +440,9 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
         fraction: above 0 and at most 1, read exactly.
 
     Returns:
-        A budget of the same definition. For an (epsilon, delta) budget it has the same delta, and
-        the epsilon whose mu squared is this fraction of the mu squared of the whole budget; the
-        epsilon is rounded up to eight digits.
+        A budget of the same definition. For an (epsilon, delta) budget, it has the same delta. Its
+        epsilon has this fraction of the mu squared of the whole budget, and is rounded up to eight
+        digits.
 
     Raises:
         InputError: the fraction is not in its range, or is so small that no epsilon is left.
@@ -463,8 +467,8 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
     """Return the epsilon of all releases at the budget's delta, or None.
 
-    It is computed after the releases. Releases that were chosen by the outputs of earlier releases
-    satisfy the budget, but they need not satisfy this smaller epsilon, which depends on the
+    It is computed after the releases. If releases were chosen by the outputs of earlier releases,
+    they satisfy the budget. They need not satisfy this smaller epsilon, which depends on the
     choices.
 
     Args:

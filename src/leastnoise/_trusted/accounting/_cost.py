@@ -102,7 +102,7 @@ class ConcentratedCost(_NoiseCost):
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """The cost of a series of adaptive steps, which is a whole budget.
+    """The cost of a series of adaptive steps; it is a whole budget.
 
     Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
     The kernel ensures that the charges of the steps stay within this budget (theorem 6 of
@@ -221,8 +221,8 @@ def covers(budget: Budget, cost: Cost) -> bool:
         cost: the cost of the mechanism.
 
     Returns:
-        True only if this is proved. False if it is wrong, or if it is undecided because the cost is
-        within a relative 1e-12 of the boundary.
+        True only if this is proved. False if it is wrong. Also False if it is undecided because the
+        cost is within a relative 1e-12 of the boundary.
 
     Raises:
         InputError: an argument has another class.

@@ -3,12 +3,12 @@
 The bounds are for one epsilon, and are computed in decimal arithmetic with directed rounding.
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` use the
-rounding mode of their context, except that ``exp``, ``ln`` and ``sqrt`` round to nearest; one step
-down or up then encloses the value. PROOFS-accounting.md has the proofs.
+rounding mode of their context, except ``exp``, ``ln`` and ``sqrt``, which round to nearest. For
+these, one step down or up encloses the value. PROOFS-accounting.md has the proofs.
 
-Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi
-the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) =
-phi(a)``,
+Gaussian noise, by Balle and Wang. Let ``a = epsilon/mu - mu/2`` and ``b = epsilon/mu + mu/2``. Let
+phi be the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio). As ``e^epsilon phi(b)
+= phi(a)``,
 
     delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
                                            = 1 - phi(a) (R(-a) + R(b))           if a < 0.
@@ -151,8 +151,8 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
         delta: the delta to stay at or below.
 
     Returns:
-        True only where it is proved; False also in undecided cases, in which about 50 digits do not
-        separate the value from delta, or delta is below 1e-3000.
+        True only where it is proved; False also in undecided cases: about 50 digits do not separate
+        the value from delta, or delta is below 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -173,8 +173,8 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
         mu_squared: above 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-15 of the smallest such delta;
-        1e-3000 if the smallest delta is below that number.
+        A fraction of 17 digits, at most 1. It is within a relative 1e-15 of the smallest such
+        delta, or 1e-3000 if the smallest delta is below that number.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -298,8 +298,8 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 
     ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
 
-    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
-    backwards from any n encloses T_0 = 1/R.
+    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``. So the backward
+    recursion from any n encloses T_0 = 1/R.
     """
     down = contexts.down
     up = contexts.up
@@ -336,8 +336,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         epsilon: at least 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over
-        alpha; 1e-3000 if the infimum is below that number.
+        A fraction of 17 digits, at most 1. It is within a relative 1e-12 of the infimum of the
+        bound over alpha, or 1e-3000 if the infimum is below that number.
 
     Raises:
         InputError: an argument is not a finite number in its range.

@@ -2,8 +2,8 @@
 
 The texts are checked character by character, so that a damaged file is refused.
 
-This file is not trusted: the ledger checks that writing each value again gives the text from which
-it was read.
+This file is not trusted. The ledger writes each value again and checks that the text is the text
+from which it was read.
 """
 
 import re
@@ -51,7 +51,10 @@ def fraction_from_text(name: str, text: object) -> Fraction:
 
 
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
-    """Return a JSON object unchanged; raise unless it has exactly these keys."""
+    """Return a JSON object unchanged.
+
+    Raises an error unless it has exactly these keys.
+    """
     if not isinstance(data, Mapping) or set(data) != names:
         received = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
         raise refuse(name, received, "a JSON object with the keys " + ", ".join(sorted(names)))

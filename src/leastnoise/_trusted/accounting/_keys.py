@@ -40,7 +40,7 @@ class KeyRule:
         threshold: a whole number of at least 2.
 
     Raises:
-        InputError: an argument is not such a value.
+        InputError: an argument is not an allowed value.
 
     >>> KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22).threshold
     22
@@ -102,9 +102,10 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     Raises:
         InputError: the budget has no delta.
 
-    Guarantees: the bound is exact up to rounding and a relative delta / 2 if none of a unit's keys
-        belong to other units, or all of them do. The bound is the probability that some key that
-        only this unit has is released, plus the delta of the noise on its other keys.
+    Guarantees: the bound is exact up to rounding and a relative delta / 2 in two cases: none of a
+        unit's keys belong to other units, or all of them do. The bound is a sum: the probability
+        that some key that only this unit has is released, plus the delta of the noise on its other
+        keys.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram
         mechanism (2024), extended here to both kinds of neighbours.

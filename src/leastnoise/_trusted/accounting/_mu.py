@@ -1,8 +1,8 @@
 """Convert between pure, Gaussian and (epsilon, delta) privacy in mu squared.
 
-mu-GDP (Dong, Roth, Su, 2022): to distinguish two neighbours is at least as hard as to distinguish
-N(0, 1) from N(mu, 1). PROOFS-mu.md has the proofs. The searches are not trusted: `pure_is_gaussian`
-or `gaussian_is_private` checks their results.
+mu-GDP (Dong, Roth, Su, 2022) states that distinguishing two neighbours is at least as hard as
+distinguishing N(0, 1) from N(mu, 1). PROOFS-mu.md has the proofs. The searches are not trusted:
+`pure_is_gaussian` or `gaussian_is_private` checks their results.
 """
 
 from collections.abc import Callable
@@ -68,8 +68,8 @@ def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """Return a mu squared for which epsilon-DP implies mu-GDP, rounded up.
 
-    For epsilon up to 1000 it is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2`` within a relative
-    2^-40; for a larger epsilon it is 8 epsilon.
+    For epsilon up to 1000, it is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2`` within a relative
+    2^-40. For a larger epsilon, it is 8 epsilon.
 
     Args:
         epsilon: above 0.
@@ -151,8 +151,8 @@ def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
     """Return an epsilon for which mu-GDP implies (epsilon, delta)-DP, rounded up.
 
-    `gaussian_is_private` is true of the result. It is within a relative 2^-30 of the least such
-    epsilon, and 0 where mu-GDP implies (0, delta)-DP.
+    `gaussian_is_private` is true of the result. It is within a relative 2^-30 of the least epsilon
+    with this property, and it is 0 if mu-GDP implies (0, delta)-DP.
 
     Args:
         mu_squared: above 0.

@@ -17,8 +17,9 @@ _DIGITS = 6  # of an amount that has no short exact form, as in `readable`
 def format_amount(value: Fraction, *, up: bool) -> str:
     """Format an epsilon, delta, rho or mu squared.
 
-    The text is exact if that is short. Otherwise it has six digits, after the point if the amount
-    is above 1, and is rounded in the requested direction, however small or large the amount is.
+    The text is exact if that is short. Otherwise it has six digits; if the amount is above 1, these
+    are six digits after the point. It is rounded in the requested direction, for small and large
+    amounts.
 
     Args:
         value: the amount, at least 0.
@@ -102,8 +103,8 @@ def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
 
     Args:
         budget: the budget.
-        period: the period after which it begins anew, such as "month"; "" if it never does.
-        share: the name of the share that the budget is for; "" for the whole budget.
+        period: the period after which the budget is renewed, such as "month"; "" if it never does.
+        share: the name of the share that has this budget; "" for the whole budget.
 
     >>> limit_text(PureDP("1/2"), "month", "ann")
     'epsilon = 0.5 a month for ann'

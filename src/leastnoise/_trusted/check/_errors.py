@@ -13,7 +13,7 @@ All checks share one wording.
 
 A message states the fault, the value, the allowed values and the remedy. A message about private
 data never contains a value of a row. Comparisons state what is accepted (``if not value > 0``), so
-that NaN fails.
+NaN fails.
 """
 
 import math
@@ -70,9 +70,9 @@ class PaidError(LeastNoiseError):
     The message states the release's state, and how to finish the release.
 
     Attributes:
-        state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it
-            cannot be finished), "whole" (it is published, and something failed afterwards),
-            "guard" (only its guard was paid) or "unknown" (the ledger could not be read).
+        state: "resumable" (`leastnoise resume` finishes it without a second payment), "absent" (it
+            cannot be finished), "whole" (it is published, and something failed afterwards), "guard"
+            (only its guard was paid) or "unknown" (the ledger could not be read).
         cause: the error.
     """
 
@@ -85,7 +85,7 @@ class PaidError(LeastNoiseError):
 
 
 class InternalError(LeastNoiseError):
-    """A fault of this package, not a mistake of its user."""
+    """A fault of this package, not an error of its user."""
 
 
 Exact = int | float | str | Fraction | Decimal
@@ -162,7 +162,9 @@ def exact(name: str, value: Exact) -> Fraction:
 
 
 def exact_positive(name: str, value: Exact) -> Fraction:
-    """Convert a number to an exact fraction; raise unless it is above 0.
+    """Convert a number to an exact fraction.
+
+    Raises an error unless it is above 0.
 
     >>> exact_positive("rho", "0.5")
     Fraction(1, 2)
@@ -174,7 +176,9 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer; raise unless it is from ``low`` to ``high``.
+    """Return an integer.
+
+    Raises an error unless it is from ``low`` to ``high``.
 
     >>> whole("ways", 2, 0)
     2
@@ -195,7 +199,9 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Return a word; raise unless it is one of the allowed words.
+    """Return a word.
+
+    Raises an error unless it is one of the allowed words.
 
     >>> one_of("neighbours", "replace", ["add_remove", "replace"])
     'replace'

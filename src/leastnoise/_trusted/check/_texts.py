@@ -20,7 +20,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 
 
 class Message(str):
-    """A message that keeps its template and values, so that it can be translated.
+    """A message that stores its template and values, so it can be translated.
 
     A page finds its translation by the template.
     """
@@ -91,8 +91,8 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 def readable(value: Fraction) -> str:
     """Format a fraction as a short decimal or as p/q.
 
-    The text is a short decimal if that is exact, or a short ``p/q``; otherwise it has six digits
-    and the word "about".
+    If a short decimal or a short ``p/q`` is exact, the text is this number. Otherwise it has six
+    digits and the word "about".
 
     >>> readable(Fraction(1, 8)), readable(Fraction(1, 3)), readable(Fraction(2**70 + 1, 2**71))
     ('0.125', '1/3', 'about 0.500000')

@@ -30,10 +30,10 @@ class ProgressLine(ABC):
 class RowProgress:
     """The progress of reading rows, which never reveals a number of rows.
 
-    Readers of private data accept only an object of exactly this class, and call nothing else while
-    they read. It stores no number of rows. It passes text with whole percents to the line. It
-    counts its calls only if blocks of bytes are read, because the number of chunks of rows would
-    reveal the number of rows.
+    Readers of private data accept only an object of exactly this class. While they read, they call
+    nothing else. It stores no number of rows. It passes text with whole percents to the line. It
+    counts its calls only if blocks of bytes are read. The number of chunks of rows would reveal the
+    number of rows.
 
     Args:
         line: the progress line.
@@ -102,7 +102,7 @@ def row_progress(progress: object) -> RowProgress | None:
         progress: a `RowProgress`, or None or False.
 
     Raises:
-        InputError: the argument is something else, such as a function, which would receive numbers
+        InputError: the argument is something else. A function, for example, would receive numbers
             of rows.
 
     >>> row_progress(print)

@@ -4,7 +4,7 @@ They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
 trusted, but this module checks the cells of every table. So for any kind, a value has one cell of
-the attribute or drops its row, and only this value decides which.
+the attribute or drops its row. Only this value decides which of these happens.
 """
 
 import re
@@ -17,8 +17,8 @@ from typing import Any
 from leastnoise._trusted.check import InternalError, plain, whole
 from leastnoise._trusted.domain._reading import Reading
 
-# Bounds stay where a double holds every whole number, so that reading a value as a double never
-# moves it across a bound.
+# Bounds stay where doubles represent every whole number. So a value that is read as a double is
+# never moved across a bound.
 MOST = 2**53 - 1
 # Codes fit uint32, and a table on just one attribute already has 16 GiB of counts.
 MOST_CELLS = 2**31
@@ -40,8 +40,8 @@ class StepTable:
         high: the largest number inside the table.
         origin: the number at which cell 0 begins; at most ``low``.
         step: the width of a cell.
-        repeat_after: the number of cells after which cell 0 follows again; None if the cells do not
-            repeat.
+        repeat_after: the number of cells after which the numbering begins again with cell 0; None
+            if the cells do not repeat.
         rounding: how a number between two integers is rounded: ``"down"``, ``"up"`` or
             ``"nearest"`` (ties to the even integer). With None such a number is outside the table.
     """
@@ -82,10 +82,10 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThresholdTable:
-    """The cells of numbers, by the thresholds between which they lie.
+    """The cells of numbers, given by the thresholds between the cells.
 
-    A number below the first threshold has the cell ``cells[0]``; a number from the first threshold
-    (included) to the second has ``cells[1]``, and so on.
+    A number below the first threshold has the cell ``cells[0]``. A number from the first threshold
+    (included) to the second has the cell ``cells[1]``, and so on.
 
     Attributes:
         thresholds: the thresholds in ascending order: an array of doubles, or of whole seconds.
@@ -121,10 +121,10 @@ class TextTable:
     """The cells of listed texts.
 
     Attributes:
-        cells: the cell of each form, as the reading compares texts; the forms that mean a null are
-            included.
-        whole_numbers: the cell of each form that is a whole number. The number followed by a point
-            and zeros also means this form, unless such a text is itself a form.
+        cells: the cell of each form, in the way in which the reading compares texts; the forms that
+            mean a null are included.
+        whole_numbers: the cell of each form that is a whole number. Such a number followed by a
+            point and zeros also means this form, unless such a text is another form.
     """
 
     cells: Mapping[str, int]
@@ -158,7 +158,7 @@ class KeyTable:
         r"""Return whether a text may be a key; only the text itself decides.
 
         Args:
-            text: the text after reading, which is not a null.
+            text: the text after reading; it is not a null.
 
         >>> [KeyTable(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
         [True, False, False, False]
@@ -178,7 +178,7 @@ class TimeRule:
         zone: the time zone of the attribute's clock.
         pattern: the regular expression of texts. Its groups are Y or y (the year, or its last two
             digits), m or month1 to month12, d, H or I (hours of a 12-hour clock) with am and pm, M,
-            S, and, if a text may have a time zone, zone, ahead, zh and zm.
+            and S. If a text may have a time zone, its groups also include zone, ahead, zh and zm.
         century: the first of the hundred years that two digits can mean.
         counted_in: the unit of a number: ``"excel"`` for days since 1899-12-30 on the attribute's
             clock; ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` for seconds, milliseconds or

@@ -2,7 +2,8 @@
 
 The module also refuses such a column of a measure.
 
-This file is not trusted: a column that it does not refuse is read by its rule like any other.
+This file is not trusted. A column that it does not refuse is read by its rule like any other
+column.
 """
 
 from functools import singledispatch

@@ -58,11 +58,11 @@ class Domain(Immutable):
         size: the number of cells of the whole domain, exact.
 
     Raises:
-        InputError: there is no attribute, an attribute occurs twice, a name is empty, or a value is
+        InputError: there is no attribute; an attribute occurs twice; a name is empty; or a value is
             not a kind.
 
-    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; no
-        object of that size is ever created.
+    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude. No
+        object of that size is created.
 
     >>> people = ln.Domain(
     ...     sex=["F", "M"],
@@ -106,7 +106,7 @@ class Domain(Immutable):
         checked = _checked_kinds(pairs)
         checked_measures = _checked_measures(measures, checked)
         entries = tuple(checked.items())
-        # Read once: encoding, counting and costs use the sizes that are checked here.
+        # The sizes are read once: encoding, counting and costs use the sizes that are checked here.
         sizes = {
             name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)
             for name, kind in entries
@@ -157,7 +157,10 @@ class Domain(Immutable):
         return self._by_name[self._checked_name(name)]
 
     def _checked_name(self, name: str) -> str:
-        """Return a name; raise unless the domain has an attribute of this name."""
+        """Return a name.
+
+        Raises an error unless the domain has an attribute of this name.
+        """
         if isinstance(name, str) and name in self._by_name:
             return name
         return one_of("an attribute", name, self.names)
@@ -204,7 +207,10 @@ class Domain(Immutable):
         return rule
 
     def _checked_rule(self, name: str) -> Rule:
-        """Return the rule of an attribute; raise if their numbers of cells differ."""
+        """Return the rule of an attribute.
+
+        Raises an error if the numbers of cells of the two differ.
+        """
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(
@@ -250,7 +256,7 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the name of the measure that counts the values of another one.
 
-        The result is None if there is no such measure, so that rows are counted instead. It is also
+        The result is None if there is no such measure; then rows are counted instead. It is also
         None for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
@@ -279,7 +285,7 @@ class Domain(Immutable):
         The data holder declares that no value of a complete attribute is dropped.
 
         Args:
-            names: the names of attributes; without a name, all attributes.
+            names: the names of attributes; if there is none, all attributes.
 
         Raises:
             InputError: there is no such attribute.
@@ -386,7 +392,10 @@ def _checked_kinds(
 def _checked_measures(
     measures: Mapping[str, Measure] | None, kinds: Mapping[str, Kind]
 ) -> tuple[tuple[str, Measure], ...]:
-    """Return the measures with their names; raise unless they fit the attributes."""
+    """Return the measures with their names.
+
+    Raises an error unless they fit the attributes.
+    """
     if measures is not None and not isinstance(measures, Mapping):
         raise refuse("measures", measures, "a mapping from a name to a Measure")
     named = tuple(

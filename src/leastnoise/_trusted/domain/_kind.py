@@ -52,13 +52,13 @@ class Kind(ABC):
             name; or ``"cell"``: count it in the cell ``(outside)``.
         reading: how values are read.
         levels: public maps to coarser cells.
-        complete: whether the data holder declares that the column has no value that is dropped. A
-            row with such a value is then dropped from every table.
-        hidden: whether a last cell, which is measured and never published, holds the values that
-            would be dropped, so that their rows count in tables without the attribute. Planning
-            sets it.
+        complete: whether the data holder declares that no value of the column is dropped. A row
+            with such a value is then dropped from every table.
+        hidden: whether the attribute has a last cell that is measured and never published. It
+            contains the values that would be dropped, so that their rows count in tables without
+            the attribute. Planning sets it.
         regular: the number of cells for values that the domain lists.
-        has_other: whether the attribute has a cell ``other``, which follows the regular cells.
+        has_other: whether the attribute has a cell ``other``; it follows the regular cells.
         size: the number of all cells: the regular cells, ``other``, ``(null)``, ``(outside)`` and
             the hidden cell, in this order.
     """
@@ -268,7 +268,10 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a `Reading`; convert it from JSON values if necessary."""
+    """Return a `Reading`.
+
+    It is converted from JSON values if necessary.
+    """
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = checked_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]

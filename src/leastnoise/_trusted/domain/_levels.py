@@ -117,7 +117,7 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         names: the cells of the attribute by their names.
 
     Raises:
-        InputError: a group is not a list or has no cell, an entry is not a cell, or a cell is in
+        InputError: a group is not a list or has no cell; an entry is not a cell; or a cell is in
             two groups or twice in one group.
 
     >>> group_pairs(
@@ -143,11 +143,11 @@ def check_levels(
     """Return the checked levels of an attribute.
 
     Args:
-        levels: a mapping from the name of each level to a mapping from cells to groups, to the list
-            of the cells' groups, or to ``{"width": 5}`` for whole numbers; or a list of `Level` or
-            of their JSON values.
+        levels: one of two forms: a mapping from the name of each level to a mapping from cells to
+            groups, to the list of the cells' groups, or to ``{"width": 5}`` for whole numbers; or a
+            list of `Level` or of their JSON values.
         labels: the labels of all cells but ``other``.
-        names: the cells by their names, ``other`` included.
+        names: the cells by their names, with ``other``.
         size: the number of cells, ``other`` included.
 
     Raises:

@@ -84,8 +84,8 @@ class Measure:
         column: the name of the column.
         low: the lower bound to which values are clipped: exact, a multiple of ``unit``.
         high: the upper bound to which values are clipped: above ``low``, a multiple of ``unit``.
-        unit: the amount that counts as one, exact and above 0: with ``"0.01"`` sums are in cents,
-            with ``"1000"`` in thousands.
+        unit: the amount that counts as one, exact and above 0. With ``"0.01"``, sums are in cents;
+            with ``"1000"``, they are in thousands.
         reading: how numbers are read from texts.
 
     Attributes:
@@ -94,14 +94,14 @@ class Measure:
         largest: the largest amount, in units, that one row can add to a sum or subtract from it.
 
     Raises:
-        InputError: a bound is not finite or not a multiple of the unit, ``low`` is not below
-            ``high``, or a bound is beyond 2^30 - 1 units, the largest for which sums over 2^32 rows
-            are exact.
+        InputError: a bound is not finite or not a multiple of the unit; ``low`` is not below
+            ``high``; or a bound is beyond 2^30 - 1 units. This limit is the largest for which sums
+            over 2^32 rows are exact.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
-        ``high_units``: it is clipped and then rounded to the nearest multiple of the unit (in
-        double precision, ties to the even multiple). A row without a value, which is a null or text
-        that is not a number, contributes 0. It follows that one row changes a sum by at most
+        ``high_units``. It is clipped, and then rounded to the nearest multiple of the unit (in
+        double precision, ties to the even multiple). A row without a value contributes 0. It has a
+        null, or a text that is not a number. It follows that one row changes a sum by at most
         ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
@@ -222,14 +222,14 @@ class ValueCount(Measure):
 class PerUnit(Measure):
     """The amount that one privacy unit adds to each cell of some attributes.
 
-    In each of these cells one row of the unit has the amount, and the other rows of the unit have
-    0. A unit has an amount in at most ``max_rows`` cells, however many rows it has in them.
+    In each of these cells, one row of the unit has the amount. The other rows of the unit have 0. A
+    unit has an amount in at most ``max_rows`` cells, however many rows it has in them.
 
     Attributes:
-        attributes: at most 8 attributes, whose values together identify a cell; without any, all
-            rows of a unit are in one cell.
+        attributes: at most 8 attributes, whose values together identify a cell. If there are none,
+            all rows of a unit are in one cell.
 
-    Guarantees: only the rows of a unit determine which of these rows have which amounts.
+    Guarantees: the amounts of a unit's rows depend only on the rows of this unit.
     """
 
     attributes: tuple[str, ...] = ()
@@ -252,15 +252,15 @@ class UnitCount(PerUnit):
     along the other attributes.
 
     Args:
-        attributes: at most 8 attributes, whose values together identify a cell; without any, a unit
-            counts once in the whole table.
-        groups: for each attribute, None if its cells are counted, or otherwise lists of cells, in
-            each of which a unit counts once. Groups may overlap. Without an entry, cells are
-            counted along all attributes.
+        attributes: at most 8 attributes, whose values together identify a cell. If there are none,
+            a unit counts once in the whole table.
+        groups: for each attribute, None if its cells are counted. Otherwise lists of cells; a unit
+            counts once in each list. Groups may overlap. Without an entry, cells are counted along
+            all attributes.
 
     Raises:
-        InputError: an attribute occurs twice, or there are more than 8; a group has no cell, or
-            there are more groups than cells that can hold their counts.
+        InputError: an attribute occurs twice, or there are more than 8; a group has no cell; or
+            there are more groups than cells that can store their counts.
 
     >>> UnitCount(["region"]).attributes, UnitCount().largest
     (('region',), 1)
@@ -302,7 +302,7 @@ class UnitCount(PerUnit):
 
 
 def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
-    """Return groups of cells, each without repetitions and in order; or None."""
+    """Return groups of cells, in order and without repetitions, or None."""
     if groups is None:
         return None
     listed = tuple(
@@ -315,10 +315,10 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 
 
 def _group_cells(groups: Groups) -> tuple[int, ...]:
-    """Return, for each group, the number of the cell that holds its count.
+    """Return, for each group, the number of the cell that stores its count.
 
-    This is the last cell of the group or, if an earlier group uses that cell, the nearest cell
-    before it that no earlier group uses; it need not be a cell of the group.
+    This is the last cell of the group. If an earlier group uses that cell, it is the nearest cell
+    before it that no earlier group uses; this cell need not belong to the group.
     """
     taken_positions: set[int] = set()
     positions = []
@@ -329,8 +329,8 @@ def _group_cells(groups: Groups) -> tuple[int, ...]:
         if position < 0:
             raise InputError(
                 "A count of units has too many groups of cells. The count of a group is stored at "
-                "the last cell of the group, or at a free cell before it, and no free cell is "
-                "left. Ask for fewer groups at once."
+                "the last cell of the group, or at a free cell before it. There is no free cell "
+                "for one of these groups. Ask for fewer groups at once."
             )
         taken_positions.add(position)
         positions.append(position)
@@ -346,20 +346,21 @@ class UnitTotal(PerUnit):
 
     Args:
         column: the name of the column.
-        low: the lower bound to which the total of a unit in a cell is clipped: exact, a multiple of
+        low: the lower bound to which the total of a unit in a cell is clipped; exact, and a
+            multiple of ``unit``.
+        high: the upper bound to which this total is clipped; above ``low``, and a multiple of
             ``unit``.
-        high: the upper bound to which this total is clipped: above ``low``, a multiple of ``unit``.
         unit: the amount that counts as one, as for a `Measure`.
-        by: at most 8 attributes, whose values together identify a cell; without any, each unit has
-            one total over all its rows.
+        by: at most 8 attributes, whose values together identify a cell. If there are none, each
+            unit has one total over all its rows.
         reading: how numbers are read from texts.
 
     Raises:
         InputError: `Measure` refuses the bounds or the unit, an attribute occurs twice, or there
             are more than 8.
 
-    Guarantees: values are rounded to whole units before they are added up, so that totals are
-        exact and do not depend on the order of rows. A unit without a value in a cell adds 0.
+    Guarantees: values are rounded to whole units before they are added up. So totals are exact and
+        do not depend on the order of rows. A unit without a value in a cell adds 0.
 
     >>> revenue = ln.UnitTotal("amount", -500, 2000, by=["month", "region"])
     >>> revenue.attributes, revenue.largest
@@ -409,11 +410,11 @@ class Weighted(Measure):
         weight: a `Measure` whose values are not negative.
 
     Raises:
-        InputError: an argument has another type, the weight may be negative, or the product of
-            the bounds is beyond 2^30 - 1 units.
+        InputError: an argument has another type; the weight may be negative; or the product of the
+            bounds is beyond 2^30 - 1 units.
 
-    Guarantees: a row counts the product of its two amounts, in whole units; it counts 0 if one of
-        the two has no value.
+    Guarantees: a row counts the product of its two amounts, in whole units. It counts 0 if one of
+        the two amounts has no value.
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
@@ -460,7 +461,7 @@ class SquaredDeviation(Measure):
             1e100.
 
     Guarantees: a row counts ``((v - centre)^2 + divisor // 2) // divisor`` for its value v in units
-        of ``of``, which is between 0 and ``high_units``; a row without a value counts 0.
+        of ``of``. This number is between 0 and ``high_units``. A row without a value counts 0.
 
     >>> (
     ...     SquaredDeviation(ln.Measure("income", 0, 100)),
@@ -505,13 +506,13 @@ class CompleteCount(Measure):
     """A measure that counts the rows with a value of each of several measures.
 
     Args:
-        present: the measures, each a `Measure`, none twice.
+        present: the measures, each a `Measure`; no measure occurs twice.
 
     Raises:
         InputError: there is no measure, a measure of another kind, or a repeated measure.
 
-    Guarantees: a row counts 1 if the sum of every one of the measures includes its value; otherwise
-        it counts 0.
+    Guarantees: a row counts 1 if the sums of all these measures include its values. Otherwise it
+        counts 0.
 
     >>> CompleteCount([ln.Measure("income", 0, 100), ln.Measure("age", 0, 99)])
     CompleteCount('income x age', 0, 1)
@@ -529,11 +530,11 @@ class CompleteCount(Measure):
 class DeviationProduct(Measure):
     """A product of distances of values from the centres of their bounds.
 
-    With one factor it is the distance itself; with the same factor twice, it is the square of the
-    distance. Only complete rows count: they have a value of all measures of a statistic, so that
-    all its sums are over the same rows. Covariances and regressions follow from such sums. The
-    measure is counted in whole multiples of ``divisor`` products of units; ``divisor`` is the
-    smallest number for which sums over 2^32 rows are exact.
+    With one factor, it is the distance. If the same factor occurs twice, it is the square of the
+    distance. Only complete rows count: rows that have a value of all measures of a statistic. So
+    all sums of the statistic are over the same rows. Covariances and regressions follow from such
+    sums. The measure is counted in whole multiples of ``divisor`` products of units; ``divisor`` is
+    the smallest number for which sums over 2^32 rows are exact.
 
     Args:
         factors: one or two measures of ``present``; the same measure twice means its square.
@@ -547,9 +548,9 @@ class DeviationProduct(Measure):
         InputError: the kind or the number of measures is another, or a unit is not between 1e-100
             and 1e100.
 
-    Guarantees: a complete row counts ``(p + divisor // 2) // divisor`` for the product p of the
-        distances of its values from the centres, in units; it is between ``low_units`` and
-        ``high_units``. Any other row counts 0.
+    Guarantees: a complete row counts ``(p + divisor // 2) // divisor``. Here p is the product of
+        the distances of its values from the centres, in units. The number is between ``low_units``
+        and ``high_units``. Any other row counts 0.
 
     >>> pay, age = ln.Measure("income", 0, 100), ln.Measure("age", 20, 60)
     >>> DeviationProduct([pay, age], [pay, age]), DeviationProduct([pay], [pay, age])
@@ -632,9 +633,9 @@ def column_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns from which a measure is computed.
 
     For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
-    a value. For a `DeviationProduct` they are its factors, and for each measure of a complete row
-    whether there is a value; for a `CompleteCount` only the latter. A count of units has no such
-    measure; a total of units has the measure of the amounts of its rows.
+    a value. For a `DeviationProduct`, they are its factors, and for each measure of a complete row
+    whether there is a value. For a `CompleteCount`, they are only the latter. A count of units has
+    no such measure. A total of units has the measure of the amounts of its rows.
 
     >>> column_measures(Measure("income", 0, 10)), column_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

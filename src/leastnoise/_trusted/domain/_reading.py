@@ -15,11 +15,13 @@ from leastnoise._trusted.domain._reading_checks import (
 
 BLANKS = " \t\r\u00a0\u202f"
 MINUS = "\u2212"
-"""The minus sign of Unicode, which means the same as the hyphen."""
+"""The minus sign of Unicode; it means the same as the hyphen."""
 
 
 def attribute_name(description: str, name: object) -> str:
-    """Return the name of an attribute, measure or column; raise if unusable.
+    """Return the name of an attribute, measure or column.
+
+    Raises an error if the name is unusable.
 
     >>> attribute_name("the name of an attribute", "sex")
     'sex'
@@ -44,20 +46,20 @@ class Reading:
 
     Args:
         column: the column's name in the source, if it differs from the attribute's name.
-        nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``;
-            they are compared with the text after reading, and with numbers as numbers: ``["-9"]``
-            also makes the number -9 a null.
+        nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``.
+            They are compared with the text after reading; with numbers, they are compared as
+            numbers: ``["-9"]`` also makes the number -9 a null.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; if it is
-            empty, digits are not grouped. All blanks count as one mark, and so do both apostrophes.
+        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; digits are
+            not grouped if it is empty. All blanks count as one mark, and so do both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
-        trim: whether blanks at both ends of a text are removed (space, tab, CR, no-break spaces).
+        trim: whether blanks (space, tab, CR, no-break spaces) are removed at both ends of a text.
         ignore_case: whether the comparison ignores the case of letters; each letter is compared
             separately.
 
     Raises:
         InputError: a value is not one of these, or two marks cannot be distinguished.
-        InternalError: an argument has another class than text, true or false.
+        InternalError: an argument has another class than text or Boolean.
 
     >>> ln.Reading(decimal=",", thousands=".", currency=["€"])
     Reading(decimal=',', thousands='.', currency=['€'])

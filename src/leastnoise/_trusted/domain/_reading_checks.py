@@ -1,6 +1,6 @@
 """Check the settings by which a column is read, and write them as JSON.
 
-This file is not trusted: for any marks and spellings of a `Reading`, the reading of a value depends
+This file is not trusted. For any marks and spellings of a `Reading`, the reading of a value depends
 only on that value.
 """
 
@@ -12,7 +12,7 @@ from leastnoise._trusted.check import InputError, plain, refuse
 
 THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u2009", "\u202f")
 ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
-"""Marks of thousands that are written for each other: one file may hold several of them."""
+"""Marks of thousands that are used interchangeably, even in one file."""
 
 
 def checked_reading(reading: Any, blanks: str) -> dict[str, object]:

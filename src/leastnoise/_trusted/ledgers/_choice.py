@@ -42,8 +42,8 @@ def find_ledger(
 
     Raises:
         InputError: the argument is not a ledger, or the ledger belongs to other data.
-        LedgerError: the ledger cannot be used, is older than a release that it paid, or would be a
-            second ledger of the data.
+        LedgerError: the ledger cannot be used; it is older than a release that it paid for; or it
+            would be a second ledger of the data.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> file, rows = Path(folder.name, "people.ledger"), Path(folder.name, "people.csv")
@@ -78,8 +78,8 @@ def find_ledger(
     elif name not in (None, opened_ledger.dataset):
         raise InputError(
             f"The ledger {opened_ledger.path} belongs to the data set {opened_ledger.dataset!r}; "
-            f"got {name!r}. Use the ledger of {name!r}; or, if these are the same people, set "
-            f"dataset = {opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
+            f"got {name!r}. Use the ledger of {name}. If these are the same people, set dataset = "
+            f"{opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
         )
     return opened_ledger
 
@@ -164,7 +164,7 @@ def find_unrecorded_releases(
         searched |= {Path(output).parent for output in outputs if output.startswith("/")}
     paid = [found for found in _paid_releases(searched) if found[1].get(key) == value]
     entries = {}
-    # read after the folders, because other processes may pay for releases meanwhile
+    # read after the folders, because other processes may pay for releases in the meantime
     if opened_ledger is not None and paid:
         entries = {entry.id: entry for entry in opened_ledger.entries()}
     return tuple(
@@ -227,7 +227,9 @@ def _inner_releases(folder: Path) -> list[Path]:
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Raise if a ledger lacks releases that it paid for, or steps of them.
+    """Raise an error if a ledger lacks releases, or their steps.
+
+    These are releases that it paid for.
 
     Args:
         ledger: the path of the ledger.
@@ -253,7 +255,7 @@ def check_no_missing_releases(
 def find_other_ledgers(
     ledger: Path, dataset: str, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return other ledgers of a data set or, without any, its paid releases.
+    """Return other ledgers of a data set; if there are none, its paid releases.
 
     Both are searched in the folder of the ledger and in ``folders``.
 
@@ -385,9 +387,9 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the receipt in the manifest of a release, as texts by key.
 
-    The result is empty if the file is not a manifest. It omits entries that are not texts, so that
-    the other entries can be compared for any file; only the number of steps is converted to a text.
-    The joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
+    The result is empty if the file is not a manifest. It omits entries that are not texts. So the
+    other entries can be compared for any file. Only the number of steps is converted to a text. The
+    joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
     etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -122,7 +122,7 @@ def _(operator: Prefix, x: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Prefix, y: Array) -> Array:
-    """Return the sums of the last n, n - 1, ..., 1 values."""
+    """Return the sums of the last n, n - 1, ..., 1 values of a vector."""
     return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
 
 
@@ -214,14 +214,14 @@ def _(operator: Tree, y: Array) -> Array:
 @column_sums.register(Ranges)
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
     """Return the weighted number of queries that contain each cell."""
-    # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
+    # All entries are 0 or 1, so |A_ij|^power is equal to A_ij.
     check_column_sum_bound(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
 
 
 @column_sums.register
 def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
-    """Return the weights, because each cell is in exactly one query."""
+    """Return the weights unchanged, because each cell is in exactly one query."""
     return weights
 
 

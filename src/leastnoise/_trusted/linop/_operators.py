@@ -359,7 +359,7 @@ class DiagonalAndRows(ValueEquality):
 
     Args:
         diagonal: whole numbers other than 0, one for each cell, shape (size,).
-        below: whole numbers, shape (p, size); these rows follow the rows of the cells.
+        below: whole numbers, shape (p, size). These rows follow the rows of the cells.
 
     >>> DiagonalAndRows([2, 3], [[1, 1]]).rows
     3

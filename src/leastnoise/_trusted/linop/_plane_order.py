@@ -2,8 +2,8 @@
 
 In that order every block of the tree is a run of consecutive cells.
 
-This file is not trusted: it sees no counts, and the kernel checks that the blocks form a tree (O2
-of PROOFS-plane.md).
+This file is not trusted. It receives no counts, and the kernel checks that the blocks form a tree
+(O2 of PROOFS-plane.md).
 """
 
 import itertools
@@ -28,10 +28,10 @@ class BlockTree:
 
     Attributes:
         shape: height and width.
-        order: the row-major numbers of the cells, in an order in which each block is a run; int64,
-            shape (n,).
-        starts: for each level the positions in ``order`` at which its blocks begin. The first level
-            has one block; the blocks of the last level are the single cells.
+        order: the row-major numbers of the cells, int64, shape (n,). In this order, each block is a
+            run.
+        starts: for each level, the positions in ``order`` at which its blocks begin. The first
+            level has one block; the blocks of the last level are the single cells.
         children: for each level but the last, the first child of each block in the next level.
     """
 

@@ -82,8 +82,8 @@ class Haar(Sized):
     The first row is the total. The other rows are, level by level, the sums of left halves minus
     the sums of right halves.
 
-    The cells are padded to the next power of two with cells that are always empty; the levels
-    follow from the widest to the narrowest, and rows without a cell are omitted.
+    The cells are padded to the next power of two with cells that are always empty. The levels
+    follow from the widest to the narrowest. Rows without a cell are omitted.
 
     >>> Haar(3).rows
     4
@@ -137,8 +137,8 @@ def _(operator: Haar) -> tuple[int, int]:
 class Toeplitz(ValueEquality):
     """A scaled lower triangular Toeplitz matrix.
 
-    Row i has, for each cell j <= i, the coefficient of the distance i - j times the scale of the
-    cell j.
+    Row i has an entry for each cell j <= i: the coefficient of the distance i - j times the scale
+    of the cell j.
 
     The coefficients are a step function of the distance, so that a product takes a few running
     sums, exactly.
@@ -146,7 +146,7 @@ class Toeplitz(ValueEquality):
     Args:
         starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
             is below the number of cells.
-        values: the coefficients, one for each start; the first is not 0.
+        values: the coefficients, one for each start; the first coefficient is not 0.
         scales: the scale of each cell, above 0; shape (size,).
 
     >>> dense(Toeplitz([0, 1], [2, 1], [1, 1, 3])).tolist()
@@ -248,7 +248,9 @@ def _(operator: Toeplitz) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse(ValueEquality):
-    """Queries on the sums of buckets, which are runs of consecutive cells.
+    """Queries on the sums of buckets.
+
+    Buckets are runs of consecutive cells.
 
     Args:
         operator: the queries over the buckets; not of class `Contrasts`, `Coarse` or `Ordered`.
@@ -486,8 +488,8 @@ def _(operator: Nested, x: Array) -> Array:
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     """Return each cell's column sums within its block and above it."""
     blocks, last, above = operator.split(weights)
-    # A cell is in the queries of its block, by its position there, and in the queries on the block
-    # sums, like every other cell of the block.
+    # A cell is in two kinds of queries: in the queries of its block, by its position in the block;
+    # and in the queries on the block sums, like every other cell of the block.
     within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)

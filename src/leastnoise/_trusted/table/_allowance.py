@@ -23,14 +23,17 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UsedRows:
-    """The number of rows that each unit has used in closed periods; private.
+    """The number of rows that each unit has used in closed periods.
+
+    These numbers are private.
 
     Attributes:
-        salt: random bytes, with which ids are hashed.
+        salt: random bytes that are used to hash ids.
         periods: the number of closed periods.
         units: the distinct digests of all units that have used a row.
-        counts: the number of rows (key None) or, for each count or total of units, the number of
-            cells that each of these units has used: an int64 array of shape (units,).
+        counts: int64 arrays of shape (units,). The array with the key None has the number of rows
+            that each of these units has used. Each other array belongs to a count or total of
+            units, and has the number of cells.
 
     >>> UsedRows.none(bytes(16)).periods
     0
@@ -91,7 +94,7 @@ class PeriodUse:
         units: the digests of the units of the table.
         uses: for each count or total of units, and for rows (None), three int64 arrays of one
             length: the position of a unit in ``units``, an open period, and the number of rows of
-            the table that the unit uses in that period.
+            the table that this unit uses in this period.
     """
 
     before: UsedRows
@@ -107,7 +110,7 @@ class PeriodUse:
 
         Raises:
             InternalError: a unit has used more rows than the bound, or ``periods`` is smaller than
-                this number.
+                the number of periods.
         """
         if periods < self.before.periods:
             raise InternalError("A closed period is not read again; please report this.")

@@ -3,9 +3,9 @@
 One pass over the rows counts the table of a group of attributes; several smaller tables follow from
 it.
 
-This file is not trusted: the kernel checks that the table of a group has the attributes of each
-member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows,
-which decides how the same numbers are computed.
+This file is not trusted. The kernel checks that the table of a group has the attributes of each
+member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows.
+This number decides how the same numbers are computed.
 """
 
 import math
@@ -30,7 +30,7 @@ class AttributeGroup:
 
     Attributes:
         attributes: positions of the attributes, in the order of the table's axes.
-        members: the requested sets of attributes whose tables are sums of that table.
+        members: the requested sets of attributes; their tables are sums of that table.
     """
 
     attributes: tuple[int, ...]
