@@ -88,8 +88,8 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             b"",
             (
                 "must begin with a line of column names; its first line is empty, or the whole "
-                "file is. Leave out an empty file, take out the lines before the names, or give "
-                "the names yourself: header = [...]"
+                "file is. Leave out an empty file; remove the lines before the names; or state "
+                "the names: header = [...]"
             ),
         ),
         (
@@ -136,8 +136,8 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
             "x.csv.gz",
             b"sex\nF\n",
             (
-                "cannot be read. Check that it is a file you may read and, if it ends in .gz, "
-                "that it is compressed by"
+                "cannot be read. Check that it is a file that you may read. If its name ends in "
+                ".gz, check that gzip compressed it"
             ),
         ),
         (

@@ -375,7 +375,7 @@ def test_reader_refuses_multi_byte_encodings(tmp_path, encoding):
         (lambda: CSV("x", delimiter='"'), "delimiter must be one ASCII character"),
         (
             lambda: CSV("x", encoding="utf-16"),
-            "encoding must be 'utf-8', or one with a byte for every character",
+            "encoding must be 'utf-8', or an encoding with one character for every byte",
         ),
         (lambda: CSV("x", encoding="cp037"), "encoding must be"),
         (lambda: CSV("x", encoding=7), "encoding must be"),

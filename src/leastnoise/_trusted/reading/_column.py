@@ -1,6 +1,6 @@
 """Sources and columns.
 
-A source has public facts about a table, and gives access to its private rows, chunk by chunk, or to
+A source has public facts about a table. It gives access to its private rows, chunk by chunk, or to
 counts of them.
 
 Arrow arrays are converted to columns by the same function for every source. No value makes this
@@ -34,12 +34,12 @@ from leastnoise._trusted.reading._words import (
     words_of,
 )
 
-# Rows in a chunk. The number is so large that fixed costs do not matter, and so small that a
-# chunk of long texts takes only some tens of MiB.
+# Rows in a chunk. The number is large enough that fixed costs do not matter. It is small enough
+# that a chunk of long texts takes only some tens of MiB.
 CHUNK = 2**16
 
 
-# Represents a value that no rule reads, such as a list; the policy ``outside`` applies to it.
+# It represents a value that no rule reads, such as a list. The policy ``outside`` applies to it.
 UNSUPPORTED = object()
 
 
@@ -47,18 +47,18 @@ UNSUPPORTED = object()
 class Column:
     """The values of one column in a chunk of rows.
 
-    There is one value for each row; or there are distinct values, and for each row the position of
+    There is one value for each row. Or there are distinct values, and for each row the position of
     its value.
 
     Attributes:
-        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
-            in which the values themselves show the nulls. Text is Python text or bytes; bytes that
-            are not UTF-8 are a value without a string form.
-        null: which values are missing; None if no value can be missing.
-        index: None if the values are in the order of the rows; otherwise for each row the position
-            of its value, and -1 for a null.
-        zoned: whether the time stamps of an array are in UTC because their type has a time zone;
-            otherwise they have no zone.
+        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values
+            whose nulls can be seen in the values. Text is Python text or bytes; bytes that are not
+            UTF-8 are a value without a string form.
+        null: a mask of the missing values; None if no value can be missing.
+        index: None if the values are in the order of the rows. Otherwise, for each row, the
+            position of its value, or -1 for a null.
+        zoned: whether the time stamps of an array are in UTC because their type has a time zone.
+            Otherwise they have no zone.
     """
 
     data: Array | Sequence[object]
@@ -85,7 +85,7 @@ class DistinctTexts(Sequence[object]):
     """The distinct byte strings of a column, converted to Python only when needed.
 
     Args:
-        array: an Arrow array of type large_binary, without nulls.
+        array: an Arrow array of type large_binary; it has no nulls.
     """
 
     __slots__ = ("_values", "array")
@@ -127,7 +127,8 @@ class TextColumn(Column):
     """A column of byte strings, compared only if distinct values are requested.
 
     Args:
-        texts: an Arrow array of type large_binary, without nulls, with the byte string of each row.
+        texts: an Arrow array of type large_binary with the byte string of each row; it has no
+            nulls.
 
     Attributes:
         data: the distinct byte strings.
@@ -174,7 +175,7 @@ def distinct_texts(texts: Any) -> Column:
     If all byte strings have at most two bytes, their integers (`words_of`) are compared (E2).
 
     Args:
-        texts: an Arrow array of type large_binary, without nulls.
+        texts: an Arrow array of type large_binary; it has no nulls.
 
     >>> column = distinct_texts(pa.array([b"M", b"", b"\0", b"M"], pa.large_binary()))
     >>> [column.data[place] for place in column.index]
@@ -215,8 +216,8 @@ class SplitEncoder:
 
     Attributes:
         prepare: the first step, a function of only the column; it may run in any thread.
-        finish: the second step, from the result of ``prepare`` to the encoded column; it runs in
-            the caller's thread, chunk after chunk in the order of the rows.
+        finish: the second step: it makes the encoded column from the result of ``prepare``. It runs
+            in the caller's thread, chunk after chunk, in the order of the rows.
     """
 
     prepare: Callable[[Column], Any]
@@ -291,8 +292,8 @@ def distinct(
 
     The indices are None if the values are listed in the order of the rows.
 
-    Two values count as the same only if they are equal texts, or equal and of one NumPy type,
-    because equal values of other types can have different texts.
+    Two values count as the same only if they are equal texts, or equal and of one NumPy type. Equal
+    values of different types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
     >>> values, where.tolist()
@@ -328,15 +329,15 @@ class CountRequest:
         tables: for each measure that is summed, and for rows (None), the attributes of each
             marginal.
         unit_column: the column whose values are the privacy units; None if every row is a unit.
-        max_rows: the largest number of rows of a unit that count.
+        max_rows: the largest number of rows of a unit that are counted.
         max_per_cell: the largest number of them in one cell of attributes that are read; None
             without such a bound.
         usage: whether to also count the rows that are used, not used and cut.
         unit_reading: how the values of the unit's column are read.
-        filled: for each published table, the hidden cells of its attributes. A row that no
-            attribute drops is used if, for one of these tables, it is in none of the hidden cells;
-            without tables, every such row is used.
-        hidden: the number of the hidden cell of each attribute that has one.
+        filled: for each published table, the attributes whose hidden cells it excludes. A row that
+            no attribute drops is used if, for one of these tables, it is in none of the hidden
+            cells. If there are no tables, every such row is used.
+        hidden: for each attribute that has a hidden cell, the number of this cell.
     """
 
     rules: Mapping[str, Rule]
@@ -361,7 +362,7 @@ class SchemaField:
         type_name: the name of its type in messages.
         readable: whether any rule reads values of this type.
         required: whether the schema declares that no row has a null in this column.
-        zone: the time zone of a column of instants, ``""`` if the schema does not name it; None for
+        zone: the time zone of a column of instants; ``""`` if the schema does not name it. None for
             every other column.
     """
 
@@ -393,17 +394,17 @@ class Source:
 
     Attributes:
         description: its name in messages.
-        fields: its columns, in order; a name that occurs twice is listed twice.
-        total: the number of rows if it is known in advance; only the progress line uses it.
-        encoded: a function that takes columns with their encoders, and yields for each chunk its
-            number of rows and its encoded columns.
+        fields: its columns, in order. A name that occurs twice is listed twice.
+        total: the number of rows if it is known in advance. Only the progress line uses it.
+        encoded: a function that takes columns with their encoders. For each chunk, it yields the
+            number of rows and the encoded columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` that can count the rows; None if the
             rows can only be read.
         delimiter: the separator of fields in CSV files; None for other sources.
-        holds: the content of columns by their declared types, if it is known.
+        holds: the content of columns by their declared types, if the source states it.
         constants: the columns that all rows have from the names of folders.
-        restrict_files: a function that takes a choice of files and returns the source of only their
-            rows; None if the rows are not in several files.
+        restrict_files: a function that takes a choice of files, and returns the source of the rows
+            in these files; None if the rows are not in several files.
     """
 
     description: str
@@ -423,7 +424,7 @@ class Source:
 
     @property
     def unreadable_columns(self) -> dict[str, str]:
-        """The columns of types that no rule reads, with their types."""
+        """The columns that no rule can read because of their types, with these types."""
         return {field.name: field.type_name for field in self.fields if not field.readable}
 
 
@@ -461,8 +462,8 @@ def by_parts(
 
     ``parts`` takes distinct columns, and yields the parts of the source in the order of its rows.
     Each part is a function without a memory that returns these columns in the same order. The
-    second step of a `SplitEncoder`, and any other encoder, runs in the caller's thread, in the
-    order of the rows.
+    second step of a `SplitEncoder` runs in the caller's thread, in the order of the rows. So does
+    every other encoder.
     """
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
@@ -538,7 +539,7 @@ class FileKind:
     Attributes:
         name: its name in messages.
         endings: the endings of the names of its files, in lower case.
-        open: a function that opens a file and reads its schema but no row; if rows are lines, it
+        open: a function that opens a file and reads its schema but no row. If rows are lines, it
             also receives a `CSV` layout or None.
         rows_are_lines: whether a row is a line of text. Then a layout may be stated, columns have
             no types, and lines can be counted.
@@ -706,7 +707,7 @@ def chunk_batches(
 ) -> Chunks[Column]:
     """Convert each Arrow batch to a chunk, and yield the chunks.
 
-    ``requested_columns`` has a pair for each column: its name or position in a batch, and the
+    ``requested_columns`` has a pair for each column: its name or its position in a batch, and the
     function that converts its array to a `Column`.
 
     >>> batches = pa.table({"a": [1, 2]}).to_batches()

@@ -16,9 +16,9 @@ from leastnoise._trusted.domain import Holds
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     """Return the kind of value that each column holds in all files.
 
-    For each column, files in which it has only nulls are ignored, unless it has only nulls in all
-    files. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column is not in the result
-    if files disagree on it.
+    For each column, files in which it has only nulls are ignored. If it has only nulls in all
+    files, no file is ignored. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column
+    is not in the result if files disagree on it.
 
     >>> common_value_types(
     ...     [{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}]

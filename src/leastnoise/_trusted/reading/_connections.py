@@ -1,7 +1,7 @@
 """Explain why a connection to PostgreSQL failed.
 
-This file is not trusted: it chooses among fixed sentences. They name parts of the URL but never the
-password, and never quote the server's text, which may contain a query or a row.
+This file is not trusted: it chooses among fixed sentences. They name parts of the URL, but not the
+password. They do not quote the server's text, which may contain a query or a row.
 """
 
 import re
@@ -27,7 +27,7 @@ _CAUSES = (
     (
         r"timeout expired|timed out|No route to host|Network is unreachable",
         "host",
-        "It does not answer; check its name, and whether a firewall is between.",
+        "It does not answer. Check its name, and check whether a firewall blocks the connection.",
     ),
     (
         r'FATAL:  role "[^"]*" (?:does not exist|is not permitted)',
@@ -120,7 +120,7 @@ def explain_failure(url: str, error_text: str) -> str | None:
 
     Args:
         url: the URL.
-        error_text: the text of the driver's error, which is not repeated.
+        error_text: the text of the driver's error; messages do not repeat it.
 
     Returns:
         Two sentences; None if the cause is not known.

@@ -1,4 +1,4 @@
-"""Names and locations of data, from which their ledger follows.
+"""Names and locations of data; the ledger of the data follows from them.
 
 The module also checks that a second table has the unit that it needs. It reads no data.
 """
@@ -45,8 +45,8 @@ def dataset_name(source: Any) -> str | None:
 
     The result is None for data without a name.
 
-    It is the name of a table, file or folder; for a pattern, the name of the last folder before the
-    first wildcard.
+    It is the name of a table, file or folder. For a pattern, it is the name of the last folder
+    before the first wildcard.
 
     >>> (
     ...     dataset_name("/data/people.csv.gz"),

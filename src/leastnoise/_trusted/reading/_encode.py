@@ -1,9 +1,9 @@
 """Encode whole columns as cells and amounts, by the tables of their rules.
 
-Guarantees: the encoding of a row depends only on that row and on the public domain: not on other
-    rows, on the division of the rows into chunks, or on the order of earlier rows. Nothing is
-    remembered from one chunk to the next, and rows share one reading of their value only if their
-    values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
+Guarantees: the encoding of a row depends only on that row and on the public domain. It does not
+    depend on other rows, on the division of the rows into chunks, or on the order of earlier rows.
+    Nothing is remembered from one chunk to the next. Rows share one reading of their value only if
+    their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
     PROOFS-reading.md).
 """
 
@@ -124,8 +124,8 @@ def amount_encoder(measure: Measure) -> Encoder:
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     """Compute the amounts of a measure from the amounts of its `column_measures`.
 
-    All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the
-    measure, which changes nothing unless its attributes were changed after its bounds were checked.
+    All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the measure.
+    This changes nothing unless its attributes were changed after its bounds were checked.
 
     >>> pay = Measure("pay", 0, 10)
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
@@ -229,7 +229,8 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     inside = (numbers >= table.low) & (numbers <= table.high)
     if doubles:
         inside &= numbers == np.floor(numbers)
-    # only integers within the bounds may be converted, because other conversions are undefined
+    # only integers within the bounds may be converted, because the result of other conversions is
+    # undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     if table.repeat_after is not None:
         cells = cells % table.repeat_after
@@ -339,8 +340,8 @@ def _number_encoder(
         data = column.data
         if reads_decimals and isinstance(data, DistinctTexts) and len(data) >= _MANY_TEXTS:
             return column.rows(of_texts(data), missing)
-        # a float32 counts as the decimal that it prints as, so its distinct values are read one
-        # by one; a date is not a number
+        # a float32 counts as the decimal that it prints as, so its distinct values are read one by
+        # one; a date is not a number
         if not isinstance(data, np.ndarray) or not (
             data.dtype.kind in "biu" or data.dtype == np.float64
         ):

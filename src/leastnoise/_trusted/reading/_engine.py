@@ -54,8 +54,8 @@ from leastnoise._trusted.reading._sql import (
 from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
 from leastnoise._trusted.table import TableKey, group_attribute_sets
 
-# With more cells than this, which take 512 MiB as counts, the rows are read and counted here
-# instead.
+# If there are more cells than this, which take 512 MiB as counts, the program reads and counts the
+# rows itself.
 MOST_CELLS = 2**26
 # One requested table may be summed from a larger one that is counted. Such larger tables stay
 # below 2^17 cells, as they would for this number of rows.
@@ -85,10 +85,10 @@ class Engine:
             which may quote a row.
         is_valid_text: returns the condition that a text is UTF-8 and has no NUL; None if this holds
             for every text.
-        merges: whether it puts the expressions of a subquery wherever they are named, unless the
-            subquery has an OFFSET.
-        home: the server or session of the relation; one query can use two relations with the same
-            one, also a relation of joined tables; None if it can use no other.
+        merges: whether the engine inserts the expressions of a subquery wherever they are named,
+            unless the subquery has an OFFSET.
+        home: the server or session of the relation. One query can use two relations with the same
+            home, such as a relation of joined tables; None if it can use no other.
     """
 
     description: str
@@ -110,10 +110,11 @@ class Engine:
         Raises an `InputError` if the engine fails.
 
         Returns:
-            Marginals from which all requested marginals follow and, if ``usage`` is requested, the
-            numbers of rows that are used, not used and cut (as in `Units.count_cut_rows`). None if
-            the engine's SQL cannot compute them and the rows must be read instead, which depends
-            only on the request and on the types of the columns.
+            The result has marginals from which all requested marginals follow. If ``usage`` is
+            requested, it also has the numbers of rows that are used, not used and cut (as in
+            `Units.count_cut_rows`). It is None if the engine's SQL cannot compute them, and the
+            rows must then be read. This depends only on the request and on the types of the
+            columns.
 
         Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
             count depends only on the unit's rows and the key (E7).
@@ -200,11 +201,11 @@ class Engine:
         A row gets the columns of its partner, a row of the second table.
 
         The tables are joined on one column of each. A query names only the requested columns of the
-        two tables. The result is None if one query cannot use both tables, or if their keys have no
-        SQL; this depends only on public facts.
+        two tables. The result is None in two cases: one query cannot use both tables, or their keys
+        have no SQL. This depends only on public facts.
 
-        Guarantees: a row has nulls for columns of the second table, or the values of the one row
-            there whose key is its own.
+        Guarantees: in columns of the second table, a row has the values of the one row there with
+            the same key, or nulls.
         """
         keys = _unit_key(self, on[0], reading), _unit_key(other, on[1], reading)
         if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
@@ -264,7 +265,7 @@ class Engine:
         }
 
     def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
-        """Query the amounts that count, and that are cut, of each unit total (E8).
+        """Query two amounts of each unit total: counted and cut (E8).
 
         ``rows`` must have the columns that `_with_worth` adds.
         """
@@ -328,9 +329,9 @@ class Engine:
         """Add the column ``drawn``: a random attribute for each row (E8).
 
         ``drawn`` is the number of the attribute, from a keyed hash. If there is a unit column, it
-        hashes the row's position among the rows of its unit. If every row is a unit, it hashes all
-        values that decide whether the row is used, and the row's position among the rows that agree
-        in these values.
+        hashes the row's position among the rows of its unit. If every row is a unit, the hash
+        includes all values that decide whether the row is used. It also includes the row's position
+        among the rows that agree in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         if request.unit_column is None:
@@ -355,7 +356,7 @@ class Engine:
 
         For unknown categories the query has only the rows with a key. Its columns are the cell
         ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has
-        all rows of units, and a column ``counts`` that is 1 for rows that count and 0 for others.
+        all rows of units. Its column ``counts`` is then 1 for rows that count and 0 for other rows.
         The result is None if a column has no SQL.
         """
         sources = [rule.reading.column or name for name, rule in request.rules.items()]
@@ -474,11 +475,12 @@ class Engine:
 def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     """Add a column ``wi`` with the amounts of units, for each measure i (E12).
 
-    The column has the amount of a unit in the row that represents the unit in a cell, and 0 in its
-    other rows. The query must have flagged rows inside the domain. In each cell, the row with the
-    first turn represents the unit; if values are added up, this row is chosen among the rows that
-    have a value. ``max_per_cell`` limits the number of these rows in each of its cells, and
-    ``max_rows`` limits their number in all cells; the rows are chosen by their turns.
+    In each cell, one row represents the unit. In this row, the column has the amount of the unit;
+    in the unit's other rows, it has 0. The query must have flagged rows inside the domain. In each
+    cell, the row with the first turn represents the unit. If values are added up, this row is
+    chosen among the rows that have a value. ``max_per_cell`` limits the number of these rows in
+    each of its cells, and ``max_rows`` limits their number in all cells. The turns of the rows
+    decide which rows are chosen.
     """
     turns: list[str | Expression] = [*_hidden_cell_count(request), "hashed", "place"]
     for number, measure in enumerate(request.sums.values()):
@@ -548,7 +550,7 @@ def _unit_columns(request: CountRequest) -> list[str]:
 def _with_flag(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
-    """Add a column that is ``amount`` where a condition holds, else 0."""
+    """Add a column that is ``amount`` where a condition holds, and 0 elsewhere."""
     if amount is None:
         amount = sql(":one", one=1)
     flag = sql(
@@ -586,7 +588,7 @@ def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expressio
 def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
     """Build SELECT of the given expressions, each under its name, FROM a source.
 
-    Without columns it selects a constant, because a query must have a column.
+    If there are no columns, it selects a constant, because a query must have a column.
     """
     return exp.select(
         *[
@@ -766,8 +768,8 @@ class Type:
     Attributes:
         read: a function that converts the received array to a column.
         content: the content of an engine's value; None if the rows must be read.
-        selected: the expression that is requested instead of the column, so that no value makes the
-            query fail; None if the column is requested.
+        selected: the expression that is requested instead of the column. It is chosen so that no
+            value makes the query fail; None if the column is requested.
         value: the expression of its value; None if this is the requested expression.
         arrow: the alias of the Arrow type of its values in a schema; None if there is no such type.
     """
@@ -815,7 +817,7 @@ def engine_source(
     Args:
         engine: the engine.
         types: the treatment of each column.
-        fields: the columns, in order; a name may occur twice.
+        fields: the columns, in order. A name may occur twice.
         session: as for the engine, except that the batches of an answer need not be in memory
             together.
     """

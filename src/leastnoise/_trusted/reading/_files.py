@@ -6,18 +6,18 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
    byte. If there are bytes after the last LF, they are also a line.
 2. Every line is a separate record, for any content. No line affects another one, and a field
    cannot contain a line break.
-3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``, and may
+3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``. It may
    contain delimiters; ``""`` within it means one ``"``.
-4. A line is dropped if it does not have as many fields as the header has names, if it has a field
-   with other quotes, or if it is longer than ``LONGEST`` bytes. In a file with one column, an empty
-   line is a null.
+4. A line is dropped in three cases: it does not have as many fields as the header has names; it has
+   a field with other quotes; or it is longer than ``LONGEST`` bytes. In a file with one column, an
+   empty line is a null.
 
-Lines without quotes, and lines in which quotes only surround whole fields, are divided by
-arithmetic on the positions of all delimiters at once. Other lines are divided one by one.
+Some lines have no quotes, or have quotes only around whole fields. They are divided by arithmetic
+on the positions of all delimiters simultaneously. Other lines are divided one by one.
 
-If there are several files, only their names decide which of them are read, never their content. If
-a folder below the path has a name such as ``key=value``, every row of its files gets a column
-``key`` with the text ``value``. Hive and Spark write such folders.
+If there are several files, their names decide which of them are read. Their content does not
+matter. If a folder below the path has a name such as ``key=value``, every row of its files gets a
+column ``key``, which has the text ``value``. Hive and Spark write such folders.
 """
 
 import codecs
@@ -82,7 +82,7 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 
-# The largest number of bytes of a line, without its LF.
+# The largest number of bytes of a line; the LF is not counted.
 LONGEST = 2_000_000
 BLOCK = 2**20
 NO_RECORD = b'"\n'
@@ -96,8 +96,8 @@ _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 # The header must end within this many bytes.
 _HEADER = 2**20
 _DELIMITERS = ",;\t|"
-# In a header: a quoted name, whose closing quote may be missing; and the beginning of a quoted
-# name.
+# Two patterns for a header: a quoted name, whose closing quote may be missing; and the beginning of
+# a quoted name.
 _QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
 _NAME_START = r'(?:^|%s)"'
 _DAMAGED = (OSError, EOFError, zlib.error)
@@ -138,7 +138,7 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> list[bytes] | None:
     """Split a line of a CSV file into its unquoted fields.
 
-    The result is None if the line is not a record: it is quoted wrongly, or has more than
+    The result is None if the line is not a record: its quotes are wrong, or it has more than
     ``most_fields`` fields.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
@@ -178,7 +178,7 @@ def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | No
      'a quote does not close')
     """
     if len(line) > LONGEST or line == NO_RECORD[:-1]:
-        return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"
+        return f"it is longer than {LONGEST} bytes, or it consists only of a quote"
     line = line.removesuffix(b"\r")
     fields = split_line(line, delimiter)
     if fields is None:
@@ -200,8 +200,8 @@ def parse_lines(
     Each line has its LF and ``number_of_fields`` fields.
 
     Returns:
-        The number of records, the bytes that contain their fields, and for each requested column a
-        pair of arrays with the start and the end of its field in every record.
+        Three results: the number of records; the bytes that contain their fields; and for each
+        requested column, a pair of arrays with the start and the end of its field in every record.
 
     >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
@@ -301,10 +301,10 @@ def parse_plain_lines(
 ) -> list[Column] | None:
     r"""Split a block without quotes by PyArrow; None if this is not possible.
 
-    This is faster than `parse_lines`, which must split the block if the result is None. It is None
-    for a block with a quote, a CR, a byte order mark at its beginning, or an empty line that is not
-    a record. It is also None if any other line is not a record, because PyArrow refuses such a
-    block.
+    This is faster than `parse_lines`. If the result is None, `parse_lines` must split the block. It
+    is None for a block with a quote, with a CR, with a byte order mark at its beginning, or with an
+    empty line that is not a record. It is also None if any other line is not a record, because
+    PyArrow refuses such a block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -381,8 +381,8 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Open a CSV file as a `Source`; only the header is read.
 
-    Without a layout the file is UTF-8 with a header, and the delimiter is the most frequent of
-    comma, semicolon, tab and bar in the header. Raises an `InputError` if the file cannot be
+    Without a layout, the file is UTF-8 with a header. The delimiter is the most frequent character
+    in the header among comma, semicolon, tab and bar. Raises an `InputError` if the file cannot be
     opened, or if its first line is not a header.
     """
     description = message(CSV_FILE, path=str(path))
@@ -399,7 +399,9 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     delimiter = mark.encode()
     # a delimiter must not be a byte at which lines or fields end
     if len(delimiter) != 1 or delimiter in b'"\r\n':
-        raise InternalError("a delimiter must be one byte that ends no line; please report this.")
+        raise InternalError(
+            "a delimiter must be one byte that does not end a line; please report this."
+        )
     if isinstance(layout.header, bool):
         names = _column_names_in(line, mark, description)
     else:
@@ -494,7 +496,10 @@ def _decode_bytes(raw: Any, decoding_table: str) -> object:
 
 
 def open_binary(path: Path) -> BufferedIOBase:
-    """Open a file for reading bytes, decompressed if its name ends in ``.gz``."""
+    """Open a file for reading bytes.
+
+    It is decompressed if its name ends in ``.gz``.
+    """
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")
@@ -652,9 +657,9 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open all files of a path or pattern as one `Source`.
 
     Raises:
-        InputError: as for `find_files`; or one file is listed twice, the files do not have the same
-            columns, or there is a layout for files that are not CSV.
-        InternalError: a file is neither the path itself nor below the path or the fixed beginning
+        InputError: as for `find_files`. Also if one file is listed twice, if the files do not have
+            the same columns, or if there is a layout for files that are not CSV.
+        InternalError: a file is neither the path itself, nor below the path or the fixed beginning
             of the pattern; or its kind does not match its name.
 
     >>> with tempfile.TemporaryDirectory() as folder:

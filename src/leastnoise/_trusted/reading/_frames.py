@@ -1,7 +1,7 @@
 """Read tables of other libraries.
 
 Data frames of pandas, Polars, PyArrow and Ibis are read through narwhals, which imports none of
-them; relations of DuckDB are read by DuckDB.
+these libraries. DuckDB reads relations of DuckDB.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -97,7 +97,7 @@ def open_frame(frame: Any) -> Source | None:
             kinds = native.collect_schema()
         else:
             kinds = {name: _narwhals_dtype(native[name]) for name in names}
-    except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
+    except Exception:  # noqa: BLE001 - a lazy query may fail, and its error may quote a row
         raise InputError(message(NO_FRAME, what=description)) from None
 
     def chunks(columns: list[str]) -> Chunks[Column]:
@@ -208,7 +208,7 @@ def _is_unreadable(kind: Any) -> bool:
 
 
 def _open_table(table: Any, description: str) -> Source:
-    """Open a PyArrow table as a `Source`, without copying its arrays."""
+    """Open a PyArrow table as a `Source`; its arrays are not copied."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         """Yield the columns of each batch of the table."""

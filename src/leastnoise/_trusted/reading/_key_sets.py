@@ -24,7 +24,7 @@ _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class KeySet(Protocol):
-    """A set that numbers its byte strings 0, 1, ... in order of appearance."""
+    """A set that numbers its byte strings 0, 1, ... in order of first occurrence."""
 
     def __len__(self) -> int:
         """Return how many byte strings are stored."""
@@ -38,7 +38,7 @@ class KeySet(Protocol):
         """The memory that the waiting byte strings take, in bytes."""
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
+        """Store the waiting byte strings, and return their places, shape (waiting,)."""
 
     def keys(self) -> Iterable[bytes]:
         """Return the stored byte strings, ordered by place."""
@@ -79,7 +79,7 @@ class WordSet:
         return len(words)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
+        """Store the waiting byte strings, and return their places, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = [arrow_words(words) for words in self._waiting]
@@ -135,7 +135,7 @@ class PairSet:
         return len(pairs.first)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
+        """Store the waiting byte strings, and return their places, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         before = len(self)
@@ -198,7 +198,7 @@ class TextSet:
         return len(texts)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings; return the place of each, shape (waiting,)."""
+        """Store the waiting byte strings, and return their places, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = self._waiting
@@ -229,8 +229,8 @@ def hash_word_pairs(pairs: WordPairs) -> Words:
 def places_by_sorting(pairs: WordPairs) -> Numbers:
     """Number the distinct pairs by first appearance, exactly, by sorting.
 
-    Return the place of each pair: 0 for the first one, and the next number for each pair that
-    differs from all pairs before it.
+    Return the place of each pair. The first pair has the place 0. Each pair that differs from all
+    pairs before it has the next number.
 
     >>> pairs = WordPairs(
     ...     np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64)
@@ -278,8 +278,8 @@ def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
     """Return each waiting value's place, and an array of all distinct values.
 
     Args:
-        stored: an Arrow array of the distinct values stored so far, which keep their places; None
-            if no value is stored.
+        stored: an Arrow array of the distinct values stored so far; their places do not change;
+            None if no value is stored.
         waiting: one or more Arrow arrays of further values.
     """
     import pyarrow as pa

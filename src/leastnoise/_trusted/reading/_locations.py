@@ -3,9 +3,9 @@
 The module covers the files of a path, layouts of CSV files, tables of databases, joins, and
 messages about them.
 
-The content of files is not read. This file is not trusted: the code that uses a layout, a join or a
-name checks the conditions that a private release requires. It also checks that every file is below
-its path, that its name has an ending of its kind, and that it is listed once.
+The content of files is not read. This file is not trusted. The code that uses a layout, a join or a
+name checks the conditions that a private release requires. It also checks every file: it is below
+the source's path, its name has an ending of its kind, and it is listed once.
 """
 
 import codecs
@@ -37,8 +37,8 @@ PARQUET_FILE = "the Parquet file {path!r}"
 STORED = "the table {table!r} of {engine}"
 EMPTY_HEADER = (
     "{what} must begin with a line of column names; its first line is empty, or the whole file is. "
-    "Leave out an empty file, take out the lines before the names, or give the names yourself: "
-    "header = [...] under [source], --header of `init`."
+    "Leave out an empty file; remove the lines before the names; or state the names: header = "
+    "[...] under [source], --header of `init`."
 )
 BROKEN_HEADER = (
     "{what} must begin with one line of column names; its first line ends within a quoted name, as "
@@ -61,8 +61,8 @@ LONG_HEADER = (
     "its first line is longer."
 )
 NO_CSV = (
-    "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, "
-    "that it is compressed by gzip."
+    "{what} cannot be read. Check that it is a file that you may read. If its name ends in .gz, "
+    "check that gzip compressed it."
 )
 OTHER_ENCODING = (
     "{what} must be text in {encoding}; its first line is not. "
@@ -85,9 +85,9 @@ _FOREIGN_FILE = (
     "belong together, as in '*.csv', or move the others away."
 )
 _OTHER_ENDING = (
-    "files without a line of names must have one ending, because nothing else shows that they "
-    "belong together; {path!r} has {first!r} and {second!r}. Name the files of one ending, as "
-    "in '*.csv', or move the others away."
+    "files without a line of names must have one ending, because only the ending shows that they "
+    "belong together; {path!r} has {first!r} and {second!r}. Name the files of one ending, as in "
+    "'*.csv', or move the others away."
 )
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
 OTHER_COLUMNS = (
@@ -105,7 +105,8 @@ NAMES_TWICE = (
 )
 NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
 NO_SPARK = (
-    "{what} cannot be computed. Run an action on it first, such as count(), to see its own error."
+    "{what} cannot be computed. Run an action on it first, such as count(), to see the error of "
+    "the frame."
 )
 NO_DUCKDB = (
     "{what} cannot be read. Check that {connection} holds the path of a DuckDB database that no "
@@ -138,9 +139,9 @@ NO_ZONE = (
 )
 NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
-    "a joined table must have rows of the unit, or be public; otherwise one of its rows "
-    "would belong to several units. It is joined on {own!r}, and {got}. Make {own!r} the "
-    "unit, or set public = true if everyone may know the content of that table."
+    "a joined table must have rows of the unit, or be public. Otherwise one of its rows would "
+    "belong to several units. It is joined on {own!r}, and {got}. Make {own!r} the unit, or set "
+    "public = true if everyone may know the content of that table."
 )
 READ_OTHERWISE = (
     "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
@@ -163,8 +164,8 @@ class CSV:
             semicolon, tab and bar in the header.
         encoding: ``"utf-8"``, or an encoding of one byte a character such as ``"latin-1"`` or
             ``"cp1252"``.
-        header: True if the first line has the names of the columns; otherwise a list of the names,
-            and every line is a row.
+        header: True if the first line has the names of the columns. Otherwise a list of the names;
+            then every line is a row.
 
     Raises:
         InputError: an argument cannot be used.
@@ -216,7 +217,7 @@ class CSV:
 
     @property
     def characters(self) -> str | None:
-        """The decoding table: the character of each byte, U+FFFE if it has none.
+        """The decoding table: the character of each byte, or U+FFFE if it has none.
 
         None if the encoding is UTF-8.
         """
@@ -237,9 +238,12 @@ class CSV:
 
 
 def _encoding(name: object) -> str:
-    """Return the name of an encoding; raise unless it is supported."""
+    """Return the name of an encoding.
+
+    Raises an error unless the encoding is supported.
+    """
     allowed = (
-        "'utf-8', or one with a byte for every character, such as 'latin-1', "
+        "'utf-8', or an encoding with one character for every byte, such as 'latin-1', "
         "'iso8859-15' or 'cp1252'"
     )
     try:
@@ -275,13 +279,14 @@ def _characters(encoding: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTable:
-    """A table or view of a database, and where its connection is stated.
+    """A table or view of a database, and the place of its connection.
 
     Args:
-        table: the name as the database stores it, such as ``"visits"`` or ``"public.visits"``.
-        connection: ``"env:NAME"``: the environment variable that holds the URL of the database,
-            ``postgresql://...``, or ``duckdb://`` and the path of a database file. No spec, plan,
-            log or release contains the URL, because it may contain a password.
+        table: the name in the form that the database stores, such as ``"visits"`` or
+            ``"public.visits"``.
+        connection: ``"env:NAME"`` for the environment variable that holds the URL of the database.
+            The URL is ``postgresql://...``, or ``duckdb://`` and the path of a database file. No
+            spec, plan, log or release contains the URL, because it may contain a password.
 
     Raises:
         InputError: the name has another form, or the connection is not the name of an environment
@@ -306,7 +311,7 @@ class DatabaseTable:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The schema, if one is named, and the table name."""
+        """The schema, if the name has one, and the table name."""
         return tuple(self.table.split("."))
 
     def url(self) -> str:
@@ -325,22 +330,22 @@ class DatabaseTable:
 class Joined:
     """A table joined with the columns of a second table, as visits with patients.
 
-    Each row of the first table has the columns of its partner: the only row of the second table
-    with the same key. If no row has this key, or several rows have it, those columns are null, and
-    the attributes' policies for nulls apply. Keys are compared like units, by their string forms,
-    in which 17.0 is 17; a null is not a key.
+    Each row of the first table gets the columns of its partner. The partner is the only row of the
+    second table with the same key. If no row or several rows have this key, those columns are null,
+    and the attributes' policies for nulls apply. Keys are compared like units, by their string
+    forms: 17.0 is equal to 17. A null is not a key.
 
     Args:
-        data: the first table, whose rows are counted: anything that `leastnoise.release` takes. If
-            it is itself `Joined`, its rows get the columns of one more table, and the key may be
-            any column of theirs.
-        second: the other table, of the same kinds, but not itself `Joined`.
+        data: the first table, whose rows are counted. It is any source that `leastnoise.release`
+            takes. If it is a `Joined`, its rows get the columns of one more table, and the key may
+            be any column of these rows.
+        second: the other table; the same kinds of source are allowed, except `Joined`.
         on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
             first table and ``id`` in the second.
         columns: the requested columns of the second table; None for all columns but its key.
         public: whether everyone may know the content of the second table. Otherwise the privacy
-            unit must be the join column of the first table, so that a row of the second table
-            belongs to the same unit as the rows with which it is joined.
+            unit must be the join column of the first table. Then a row of the second table belongs
+            to the same unit as the rows with which it is joined.
         reading: which spellings of a key are nulls, and whether blanks and capital letters
             distinguish keys. If the second table is not public, it must equal the reading of the
             unit (``Privacy.unit_reading``).
@@ -353,7 +358,7 @@ class Joined:
         InputError: an argument cannot be used.
 
     Guarantees: if the second table is not public, the rows of a unit in it are protected together
-        with its rows in the first table: a change of both changes no row of another unit, and at
+        with its rows in the first table. A change of both changes no row of another unit, and at
         most ``max_rows`` rows of the unit. A public table is the same for all neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
@@ -481,8 +486,8 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
 
     Args:
         record: the JSON values that `source_location` returned.
-        present_location: the present location of the data, if it is another one; a path has the
-            same layout and the same joined tables.
+        present_location: the present location of the data, if it has moved. A path has the same
+            layout and the same joined tables.
 
     >>> (
     ...     source_from_location("/data/people.csv"),
@@ -531,7 +536,7 @@ def find_files(
     ``[...]`` and ``**``.
 
     In a folder and with ``**``, files and folders whose names begin with a point or an underscore
-    are left out, because engines name their own files in this way.
+    are left out. Engines give their own files such names.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
@@ -588,7 +593,7 @@ def check_files_without_names(
     The ending of a gzip file is the one before ``.gz``.
 
     Args:
-        path: the path or pattern that means these files.
+        path: the path or pattern that denotes these files.
         files: the files, in order.
         layout: the stated format of CSV files; None if none is stated.
 

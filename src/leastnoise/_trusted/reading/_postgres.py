@@ -82,8 +82,8 @@ def _as_double(column: Expression) -> Expression:
     """Return SQL that casts a decimal to a double without raising an error.
 
     The server raises an error for decimals beyond the largest double or below the smallest one.
-    CASE avoids the error: such decimals become the largest double, or 0. An infinity stays an
-    infinity.
+    CASE avoids the error: decimals of this kind become the largest double, or 0. An infinity stays
+    an infinity.
     """
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
     written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
@@ -135,8 +135,8 @@ def open_postgres(source: DatabaseTable) -> Source:
 
     Only its columns' names and types are read.
 
-    Raises an `InputError` if the server cannot be reached or has no such table, without the
-    server's own text, which may contain a password.
+    Raises an `InputError` if the server cannot be reached or has no such table. The error does not
+    repeat the server's text, which may contain a password.
     """
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
@@ -218,7 +218,7 @@ def _session(
 
     @contextmanager
     def session(description: str) -> Iterator[Callable[[str | exp.Select], Any]]:
-        """Open a transaction, and yield the function that runs a query in it."""
+        """Open a transaction, and yield a function that runs queries in it."""
         # The text of an error may quote the password, the query or a row. After a failed connection
         # it only chooses between fixed sentences. The text of a failed query is ignored.
         try:

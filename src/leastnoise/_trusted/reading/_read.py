@@ -93,8 +93,8 @@ from leastnoise._trusted.reading._units import (
 from leastnoise._trusted.reading._values import is_null, value_as_text
 from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
-# These replace the position of a partner: NONE without a partner or a key, and SEVERAL if the key
-# occurs more than once in the second table.
+# These replace the position of a partner: NONE means that there is no partner or no key. SEVERAL
+# means that the key occurs more than once in the second table.
 NONE = -1
 SEVERAL = -2
 _P = ParamSpec("_P")
@@ -108,14 +108,15 @@ class ReadRequest:
         attributes: the attributes to read; None for all attributes of the domain. Other attributes
             are not read, and no row is dropped because of them.
         measures: the measures to read; None for all measures of the domain.
-        tables: for each measure that is summed, and for rows (None), the attributes of every
-            marginal that will be requested from the table; None if they are not known. If they are
-            known, a database engine encodes, bounds and counts the rows, provided that it can.
+        tables: the attributes of every marginal that will be requested from the table, for each
+            measure that is summed and for rows (None); None if they are not known. If they are
+            known, a database engine encodes, bounds and counts the rows, provided that it can do
+            this.
         usage: whether the result also has a table ``usage`` with the numbers of used and unused
             rows.
         published: the attributes of every published table. A row is used if it has a value in all
-            columns of at least one of these tables. With None, a row is used if no attribute drops
-            it.
+            columns of at least one of these tables. If it is None, a row is used if no attribute
+            drops it.
     """
 
     attributes: Sequence[str] | None = None
@@ -133,7 +134,7 @@ class PeriodFiles:
         along: the attribute whose cells are the periods.
         first: the first period that is read.
         end: the period after the last one that is read.
-        patterns: for each period a pattern of the names of its files, such as
+        patterns: for each period, a pattern of the names of its files, such as
             ``year=2024/month=03/*``. Without patterns, only folders named after the column of the
             attribute state the period of a file. A file whose name states no period is read.
     """
@@ -176,21 +177,22 @@ def read(
 
     Args:
         source: a path to a ``.csv``, ``.tsv``, ``.txt`` (also with ``.gz``) or ``.parquet`` file,
-            or to a folder or pattern (``visits/*.csv``) of them; a pandas, Polars (also lazy),
-            PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or several of these
-            `Joined`.
-        domain: the public domain; its attributes are columns of the source, and each measure names
+            or to a folder or pattern (``visits/*.csv``) of such files; a pandas, Polars (also
+            lazy), PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or several of
+            these sources, `Joined`.
+        domain: the public domain. Its attributes are columns of the source, and each measure names
             its column.
         read_request: the requested tables; None for all attributes and measures of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
-        max_rows: the largest number of rows of a unit that are kept, chosen at random; 1 if each
-            row is a unit.
-        max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        max_rows: the largest number of rows of a unit that are kept; these rows are chosen at
+            random. It is 1 if each row is a unit.
+        max_per_cell: the largest number of these rows in one cell of attributes that are read;
+            None: all.
         unit_reading: how the values of the unit's column are read.
         allowance: the rows that each unit may still use in a series; ``max_rows`` is then the bound
             in all periods (E14), and the rows of an engine are read, not counted.
         period_files: the files that need to be read, if the source has several; None for all files.
-        progress: the object that shows the progress after each chunk; no other object receives the
+        progress: the object that shows the progress after each chunk. No other object receives the
             numbers of rows, which are private (E13).
 
     Returns:
@@ -202,16 +204,16 @@ def read(
 
     Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
-        ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
-        of the table that count as rows, and in one cell at most the number that ``max_per_cell``
-        allows. Rows that are dropped because they are outside the domain are included in these
-        numbers. The proof is at `Units.keep`. It changes each count of units by 1, and each total
-        of units by an amount within its bounds, in at most ``max_rows`` cells; in one cell of the
-        bound at most ``max_per_cell`` of these cells change. A row of a CSV file is a line, for any
-        content of the line (see `leastnoise._trusted.reading._files`).
+        ``unit_column``, adding or removing all rows of one unit changes a limited number of rows of
+        the table that count as rows: at most ``max_rows`` in all cells, and in one cell at most the
+        number that ``max_per_cell`` allows. Rows that are dropped because they are outside the
+        domain are included in these numbers. The proof is at `Units.keep`. It changes each count of
+        units by 1, and each total of units by an amount within its bounds, in at most ``max_rows``
+        cells. In one cell of the bound, at most ``max_per_cell`` of these cells change. A row of a
+        CSV file is a line, for any content of the line (see `leastnoise._trusted.reading._files`).
 
-    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table;
-        malformed lines of a CSV file are dropped.
+    Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
+        Malformed lines of a CSV file are dropped.
 
     >>> import duckdb
     >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
@@ -282,7 +284,7 @@ _Parts = tuple[str, ...]
 
 
 class _PatternForm(NamedTuple):
-    """The number of parts of a path pattern, and which have no wildcard."""
+    """The number of parts of a path pattern, and the parts without a wildcard."""
 
     length: int
     literal: tuple[int, ...]
@@ -304,8 +306,8 @@ class _PathPatterns:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        # for each form of pattern, a mapping from literal parts to the indices of the patterns and
-        # the compiled expressions of their parts
+        # for each form of pattern, a mapping from literal parts to two things: the indices of the
+        # patterns, and the compiled expressions of their parts
         self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
         for number, pattern in enumerate(patterns):
             parts = PurePosixPath(pattern).parts
@@ -346,7 +348,7 @@ def _read_rows(
         names: the columns of the attributes, of the factors of the measures, and of the unit.
         domain: the public domain.
         request: the columns and measures of each row.
-        units: the numbering of the units of the rows; None if every row is a unit.
+        units: the object that numbers the units of the rows; None if every row is a unit.
         shown: the object that shows the progress; None for no display.
     """
     per_unit_measures = _measures_of_units(request.sums)
@@ -412,13 +414,13 @@ def _count_usage(
     """Count the rows used, not used and cut; None if not requested.
 
     Args:
-        request: the request, which determines whether these numbers are requested and which tables
-            are published.
+        request: the request. It determines whether these numbers are requested and which tables are
+            published.
         encoded: all rows of the source.
-        keep: which rows of the source count for their unit.
+        keep: a mask of the rows of the source that count for their unit.
         units: the units of the rows; None if every row is a unit.
-        amounts_kept_and_cut: for each total of units, the sum of the kept amounts, and the cut
-            amount.
+        amounts_kept_and_cut: for each total of units, two numbers: the sum of the kept amounts, and
+            the cut amount.
     """
     if not request.usage:
         return None
@@ -437,13 +439,13 @@ def _append_group_rows(
 ) -> tuple[dict[str, Array], dict[str, IntArray], IntArray]:
     """Append to a table the rows that represent units in groups of cells.
 
-    Such a row has the amount 1 in the measure that counts units, 0 in other measures, and does not
-    count as a row.
+    A row of this kind has the amount 1 in the measure that counts units, and 0 in other measures.
+    It does not count as a row.
 
     Args:
         cells: the cells of the rows, by attribute.
         values: the amounts of the rows, by measure.
-        rows_counting: 1 for each row that counts as a row, 0 for the others.
+        rows_counting: 1 for each row that counts as a row, and 0 for the other rows.
         group_rows_by_measure: for each count of units in groups, the cells of its rows, by
             attribute.
 
@@ -493,7 +495,7 @@ class EncodedRows:
         malformed_lines: the number of lines that are not records.
         cells: for each attribute the cells of the rows inside the domain, in a small type.
         amounts: for each measure of rows, and for each total of units, the amounts of these rows.
-        has_value: for each total of units which of these rows have a value.
+        has_value: for each total of units, a mask of the rows that have a value.
     """
 
     inside: BoolArray
@@ -531,7 +533,7 @@ def _encode_rows(
         name: column_measures(measure) for name, measure in sums.items() if column_measures(measure)
     }
     totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
-    # Several measures may use the same column, which is encoded only once.
+    # Several measures may use the same column. It is encoded only once.
     parts = [*dict.fromkeys(chain.from_iterable(factors.values()))]
     encoders = _row_encoders(names, request, parts, units)
     encoders += [
@@ -594,7 +596,7 @@ def _append_rows(
 def _row_encoders(
     names: Sequence[str], request: CountRequest, parts: Sequence[Measure], units: Units | None
 ) -> list[tuple[str, Encoder]]:
-    """Return a named encoder per column: cells, then amounts, then the unit.
+    """Return named encoders: for cells, then for amounts, then for the unit.
 
     Args:
         names: the columns of the attributes, of the measures and of the unit.
@@ -618,8 +620,8 @@ def _counted_rows(
     Args:
         keep: which rows of the source count as rows.
         is_inside: which rows of the source are inside the domain.
-        rows_of_measures: for each count or total of units, which of the rows inside the domain have
-            the amounts of their units.
+        rows_of_measures: for each count or total of units, a mask: the rows inside the domain that
+            have the amounts of their units.
     """
     masks: dict[str | None, BoolArray] = {None: keep}
     for name, rows in rows_of_measures.items():
@@ -684,7 +686,7 @@ def _in_hidden_cells(
     Args:
         cells: the cells of the rows inside the domain, by attribute.
         hidden: the number of the hidden cell of each attribute that has one.
-        used: which of these rows are used.
+        used: a mask of the used rows.
     """
     return [cells[name][used] == cell for name, cell in hidden.items()]
 
@@ -736,11 +738,11 @@ def _row_usage(
 
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
-        counting: which rows count for their unit.
+        counting: a mask of the rows that count for their unit.
         units: the units of the rows; None if every row is a unit. In that case a line that is not a
             record counts as an unused row.
         malformed_lines: the number of lines that are not records.
-        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+        hidden_cells: for each attribute that only some tables use, a mask of the used rows in its
             hidden cell.
     """
     used_rows = int(np.count_nonzero(used))
@@ -788,7 +790,7 @@ class UnitRows:
     most: int
 
     def counts(self, name: str, unit_count: UnitCount) -> BoolArray:
-        """Choose one row of each unit in each of its cells; return their mask.
+        """Choose one row of each unit in each of its cells; return a mask.
 
         Args:
             name: the name of the count; a unit may have an allowance of cells for it (E14).
@@ -803,7 +805,8 @@ class UnitRows:
         """Choose rows for the clipped totals of units.
 
         In each cell of a unit, one row has the clipped total of the unit in that cell. The method
-        returns a mask of these rows, the amount of every row, and the total amount that was cut.
+        returns three things: a mask of these rows, the amount of every row, and the total amount
+        that was cut.
 
         Args:
             name: the name of the totals; a unit may have an allowance of cells for them (E14).
@@ -900,10 +903,10 @@ def check_source(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
-    """Raise, before anything is paid, for a source that cannot be read.
+    """Raise an error before payment for a source that cannot be read.
 
-    It refuses everything that `read` would refuse before it reads a row, and columns of a type that
-    no rule reads.
+    It refuses everything that `read` would refuse before it reads a row. It also refuses columns of
+    a type that no rule reads.
 
     It returns nothing about the opened source.
 
@@ -951,10 +954,11 @@ def open_columns(
 ) -> tuple[Source, list[str]]:
     """Open a source; return it with the names of the columns to be read.
 
-    The names include the columns of attributes, of measures and, if there is one, of the unit.
+    The names include the columns of attributes and of measures, and the column of the unit if there
+    is one.
 
-    Raises an `InputError` for the same reasons as `read`, and also if a second table is neither
-    public nor joined on the column of the unit.
+    Raises an `InputError` for the same reasons as `read`. It is also raised if a second table is
+    not public and is not joined on the column of the unit.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
@@ -1090,8 +1094,8 @@ def read_keys(
     Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
         keys, each by 1.
 
-    Edge cases: rows without a key, and rows whose unit is null, are dropped before the keys of a
-        unit are chosen.
+    Edge cases: rows without a key and rows whose unit is null are dropped before the keys of a unit
+        are chosen.
 
     >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
@@ -1157,8 +1161,8 @@ def read_unit_sizes(
 ) -> Table:
     """Return a table with one row per unit: its number of source rows (E15).
 
-    Only the column of the unit is read. The row of a unit has the cell that the rule of the
-    attribute gives to the unit's number of rows in the source, for any content of these rows.
+    Only the column of the unit is read. The row of a unit has the cell that the attribute's rule
+    assigns to the unit's number of rows in the source. The content of these rows does not matter.
 
     Args:
         source: the source, as for `read`.
@@ -1175,8 +1179,8 @@ def read_unit_sizes(
     Raises:
         InputError: as for `read`.
 
-    Guarantees: adding or removing all rows of a unit, however many, adds or removes one row;
-        changing them changes one row.
+    Guarantees: adding or removing all rows of a unit, of any number, adds or removes one row.
+        Changing them changes one row.
 
     Edge cases: rows whose unit is null belong to no unit, and are left out.
 
@@ -1235,7 +1239,7 @@ def joined_source(
     `InputError` if a column of the keys is missing, or has values that cannot be compared.
 
     Guarantees: in columns of the second table, a row has the values of the only row there with the
-        same key, or nulls.
+        same key. If there is no such row, it has nulls.
     """
     _check_join_key(first, joined.first_key)
     _check_join_key(second, joined.second_key)
@@ -1335,7 +1339,7 @@ class PartnerRows:
             *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        # one more entry, which position -1 selects, is the code of a null
+        # the code of a null is one more entry, which position -1 selects
         self._columns = [
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, encoders, strict=True)
@@ -1348,7 +1352,7 @@ class PartnerRows:
         self._row[:-1][self.times > 1] = SEVERAL
 
     def of(self, key_column: Column) -> IntArray:
-        """Return each row's partner: its position, `NONE` or `SEVERAL`."""
+        """Return each row's partner: its position, or `NONE` or `SEVERAL`."""
         return self._row[self._find(key_column)]
 
     def beside(self, partners: IntArray) -> list[IntArray]:

@@ -101,7 +101,7 @@ def _batches(frame: Any) -> Iterator[Any]:
     def packed(batches: Iterable[Any]) -> Iterator[Any]:
         """Serialise the Arrow batches of one partition."""
         # the function is sent to executors that do not have this package, so it uses nothing else
-        # of it
+        # from the package
         import pyarrow as pa
 
         for batch in batches:
@@ -123,7 +123,7 @@ def _batches(frame: Any) -> Iterator[Any]:
             rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
         first = next(rows, None)
     except Exception:  # noqa: BLE001
-        # Any failure leads here; if the frame itself fails, it will fail again.
+        # Any failure leads here. If the frame itself fails, it will fail again.
         yield from frame.toArrow().to_batches()
         return
     while first is not None:

@@ -2,9 +2,9 @@
 
 The results are expressions of one row's values, and no value can make them fail.
 
-The module fails closed: for types of columns, long tables and unusual texts without an expression,
-the result is None, and the rows are read instead. Expressions are trees of sqlglot, which writes
-and quotes them for each engine. The labels refer to PROOFS-reading.md.
+The module fails closed. If there is no expression for types of columns, long tables or unusual
+texts, the result is None, and the rows are read instead. Expressions are trees of sqlglot. It
+writes and quotes them for each engine. The labels refer to PROOFS-reading.md.
 """
 
 import re
@@ -44,12 +44,12 @@ from leastnoise._trusted.reading._values import (
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
-# The content of a column, for any name of its type in the engine: integers of at most 64 bits;
-# doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970 on a
-# clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are also
-# 64-bit integers.
+# The content of a column, for any name of its type in the engine. It may be: integers of at most 64
+# bits; doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970
+# on a clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are
+# also 64-bit integers.
 ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
-# With more cases than this, CASE is slower than reading the rows.
+# If there are more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
 # Integers beyond this bound may change when they are read as doubles.
 _EXACT = 2**53
@@ -70,8 +70,8 @@ def sql(template: str, **parts: Any) -> Expression:
 
     Args:
         template: SQL that all engines understand.
-        parts: expressions, whole numbers of 64 bits, doubles (written as the shortest decimal that
-            reads as the double), or texts.
+        parts: expressions, whole numbers of 64 bits, doubles or texts. A double is written as the
+            shortest decimal that reads as the double.
 
     >>> sql("CASE WHEN :it < :low THEN :low ELSE :it END", it=exp.column("a"), low=3).sql()
     "CASE WHEN a < CAST('3' AS BIGINT) THEN CAST('3' AS BIGINT) ELSE a END"
@@ -165,7 +165,7 @@ class Value:
 
     @property
     def double(self) -> Expression:
-        """The value, which must be a number, as an SQL double."""
+        """The value as an SQL double; it must be a number."""
         if self.content == "integer":
             return exp.cast(self.expression.copy(), "DOUBLE")
         return self.expression
@@ -222,9 +222,9 @@ def cell_of(
     The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
     must be read.
 
-    For unknown categories the result is the key that a value becomes, or null if it cannot be a
-    key. Then ``is_valid_text`` returns the condition that a text from the database engine is UTF-8
-    and has no NUL; None if this holds for every text.
+    For unknown categories, the result is the key that a value becomes. It is null if the value
+    cannot be a key. Then ``is_valid_text`` returns the condition that a text from the database
+    engine is UTF-8 and has no NUL; None if this holds for every text.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -345,8 +345,8 @@ def _key_text(
 ) -> Expression | None:
     """Return SQL for the key of a value: its text, or NULL if it has no key.
 
-    ``value`` is a text without zeros after a point, as `prepare_value` makes it. The result is None
-    if a spelling of nulls has unusual characters.
+    ``value`` is a text without zeros after a point; `prepare_value` makes it. The result is None if
+    a spelling of nulls has unusual characters.
     """
     nulls = sorted(null_keys(reading))
     if not all(map(_PLAIN.fullmatch, nulls)):
@@ -559,8 +559,8 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
     """Return SQL for a product or square of amounts, from its factors' amounts.
 
-    The result is None if rows must be read: a factor has no SQL, or products are divided, for which
-    engines have no common operator.
+    The result is None if rows must be read. This happens in two cases: a factor has no SQL; or
+    products are divided, because engines have no common operator for this.
 
     Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.
 

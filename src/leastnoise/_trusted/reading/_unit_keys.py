@@ -2,7 +2,7 @@
 
 Rows with equal keys belong to one unit.
 `key_reader` returns the key of one value; `UnitNumbers` numbers the keys of whole columns.
-Keys of columns are byte strings, which pyarrow compares by all their bytes.
+Keys of columns are byte strings. pyarrow compares all their bytes.
 """
 
 from collections.abc import Callable, Hashable, Sequence
