@@ -716,7 +716,7 @@ class IterativeStructure(JointStructure):
             if product.rows > _MOST_SIMULATED:
                 raise UnsupportedQuery(
                     f"The error bars of {product.name} would have to be simulated for each of its "
-                    f"{product.rows:,} answers; the program simulates at most {_MOST_SIMULATED:,}. "
+                    f"{product.rows} answers; the program simulates at most {_MOST_SIMULATED}. "
                     "Choose another strategy, or ask for fewer queries."
                 )
             needed = 64 * max(product.rows, self.joint.cells)

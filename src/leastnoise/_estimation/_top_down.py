@@ -190,7 +190,7 @@ def _check_facts(
             if name in names_of_steps & names_with_counts:
                 raise InputError(
                     "top_down = true cannot keep both impossible cells and public counts of "
-                    "{name}, because possibly no table of integers satisfies both. Leave one of "
+                    f"{name}, because possibly no table of integers satisfies both. Leave one of "
                     "them out."
                 )
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))

@@ -477,8 +477,8 @@ class LevelInverse:
         if not operator.rows * operator.size <= _MOST_SOLVED:
             raise InputError(
                 "A query set that is not a level must not be too large along an attribute with "
-                f"levels: queries times cells must be at most {_MOST_SOLVED:,}; got "
-                f"{operator.rows:,} queries over {operator.size:,} cells. Choose another strategy."
+                f"levels: queries times cells must be at most {_MOST_SOLVED}; got "
+                f"{operator.rows} queries over {operator.size} cells. Choose another strategy."
             )
         answer = np.empty(operator.rows)
         step = max(1, _AT_ONCE // max(operator.rows, operator.size))

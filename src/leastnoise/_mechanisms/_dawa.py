@@ -331,8 +331,8 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     cells = math.prod(sizes)
     if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
         raise InputError(
-            f"dawa on two attributes supports at most {_MOST_SIDE:,} cells of each attribute and "
-            f"{_MOST_CELLS:,} cells of both together; got {sizes[0]:,} x {sizes[1]:,}. Use coarser "
+            f"dawa on two attributes supports at most {_MOST_SIDE} cells of each attribute and "
+            f"{_MOST_CELLS} cells of both together; got {sizes[0]} x {sizes[1]}. Use coarser "
             "attributes, or choose strategy = 'auto'."
         )
     most = min(MOST_QUERIES, _MOST_PAIRS // cells)

@@ -195,7 +195,7 @@ def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSe
         if widened and (len(factor.attributes) > 1 or factor.largest_square > 1):
             raise InputError(
                 "An earlier release measured contrasts that leave out the rows without a value of "
-                "{', '.join(sorted(widened))}; this plan counts these rows in some tables. If no "
+                f"{', '.join(sorted(widened))}; this plan counts these rows in some tables. If no "
                 "row lacks a value, write complete = true for the attribute in all specs."
             )
         if not widened:

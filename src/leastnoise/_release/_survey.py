@@ -584,7 +584,7 @@ def _check_design_of_mean(
         )
     if "deviation" not in rule and not _is_share(domain, statistic.of):
         raise InputError(
-            f"survey tables {key!r} has a design_effect and must have deviation: the public "
+            f"survey tables {key} has a design_effect and must have deviation: the public "
             "standard deviation of the measure in the population. The design effect is not enough, "
             "because the mean is not a share."
         )

@@ -247,7 +247,7 @@ def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> C
     if isinstance(declared_budget, GDP):
         raise InputError(
             "Steps that share (epsilon, delta) must declare ApproxDP or PureDP; got a step that "
-            "declares {declared_budget}. Nothing was drawn."
+            f"declares {declared_budget}. Nothing was drawn."
         )
     return charge_of_budget(declared_budget)
 

@@ -178,7 +178,7 @@ def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | No
      'a quote does not close')
     """
     if len(line) > LONGEST or line == NO_RECORD[:-1]:
-        return f"it is longer than {LONGEST} bytes, or it consists only of a quote"
+        return f"it is longer than {LONGEST:,} bytes, or it consists only of a quote"
     line = line.removesuffix(b"\r")
     fields = split_line(line, delimiter)
     if fields is None:
