@@ -258,13 +258,13 @@ class Release:
             name = f"release {payment.number}" if payment else "a seeded release"
         if isinstance(plan, SeriesPlan):
             raise InputError(
-                f"The earlier release {name!r} must count all rows, but it is a period of a series, "
-                "and a period counts only the rows of its time. Remove it from `after`."
+                f"The earlier release {name!r} must count all rows, but it is a period of a "
+                "series, and a period counts only the rows of its time. Remove it from `after`."
             )
         if not isinstance(plan, LinearPlan):
             raise InputError(
-                f"The earlier release {name!r} must have an error that does not depend on the data. "
-                f"Its strategy {plan.strategy!r} chose its measurements by noisy values, so the "
+                f"The earlier release {name!r} must have an error that does not depend on the "
+                f"data. Its strategy {plan.strategy!r} chose its measurements by noisy values, so the "
                 "error of an estimate that uses them is unknown. Leave it out of after."
             )
         is_paid = bool(self.observation.receipt)

@@ -78,8 +78,8 @@ def find_ledger(
     elif name not in (None, opened_ledger.dataset):
         raise InputError(
             f"The ledger {opened_ledger.path} belongs to the data set {opened_ledger.dataset!r}; "
-            f"got {name!r}. Use the ledger of {name!r}. If these are the same people, set dataset = "
-            f"{opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
+            f"got {name!r}. Use the ledger of {name!r}. If these are the same people, set "
+            f"dataset = {opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
         )
     return opened_ledger
 
