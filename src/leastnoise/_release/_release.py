@@ -264,8 +264,8 @@ class Release:
         if not isinstance(plan, LinearPlan):
             raise InputError(
                 f"The earlier release {name!r} must have an error that does not depend on the "
-                f"data. Its strategy {plan.strategy!r} chose its measurements by noisy values, so the "
-                "error of an estimate that uses them is unknown. Leave it out of after."
+                f"data. Its strategy {plan.strategy!r} chose its measurements by noisy values, so "
+                "the error of an estimate that uses them is unknown. Leave it out of after."
             )
         is_paid = bool(self.observation.receipt)
         receipts = [self.observation.receipt] if is_paid else []
