@@ -52,7 +52,7 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-venv
 
 env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
 
-test: env  ## all checks, then the tests; installs what it needs
+test: env  ## all checks, then the tests; installs what it needs; ALL=1 also runs the slow tests, as CI does
 	@failed=; rm -rf build/steps; mkdir -p build/steps; \
 	$(MAKE) -k -j$(WORKERS) STEPS_IN_PARALLEL=1 steps || failed=" $$(cd build/steps && ls -d *.failed)"; \
 	site=; test -e build/steps/docs.failed || site=$(CURDIR)/site; \
@@ -103,8 +103,8 @@ wheel: env  ## build and check the source archive and the wheel; install the whe
 	@cd build/wheel && { env/bin/leastnoise demo --out demo >demo.log 2>&1 || { cat demo.log; exit 1; }; }
 
 # Each worker begins with its share of the files in order, so that fixtures of a file are made once.
-pytest: env  ## tests and doctests only
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+pytest: env  ## tests and doctests only; ALL=1 also runs the slow tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(if $(ALL),,-m 'not slow')
 
 # Every `name>=x.y` of the dependencies becomes the constraint `name==x.y.*`. Linters are left out,
 # since they ask for newer versions; their checks do not depend on versions of dependencies.
@@ -119,7 +119,9 @@ oldest: env  ## the tests with the oldest dependencies that pyproject.toml allow
 
 # What has to pass before a release. The pages of strategies and of losses may lag until then.
 .PHONY: release-check
-release-check: test oldest  ## all that a release needs: make test, make oldest, and complete pages of strategies and losses
+release-check: env  ## all that a release needs: make test ALL=1, make oldest, and complete pages of strategies and losses
+	@$(MAKE) test ALL=1
+	@$(MAKE) oldest
 	@$(BIN)/python -m contracts.strategies
 	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses --check
 

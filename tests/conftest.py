@@ -41,6 +41,13 @@ def fork_server() -> Iterator[ForkServer]:
     server.close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of Spark as slow: a session takes many seconds to start."""
+    for item in items:
+        if "[spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep what is collected out of the garbage collector, which would search it many times."""

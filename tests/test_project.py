@@ -536,11 +536,12 @@ def test_every_test_file_has_tests() -> None:
     ) == ["a"]
 
 
-def test_workflow_runs_the_command_of_the_readme() -> None:
+def test_workflow_runs_the_command_of_the_readme_with_all_tests() -> None:
     workflow = read(ROOT / ".github" / "workflows" / "test.yml")
     commands = re.findall(r"^ +- run: (.*)$", workflow, flags=re.MULTILINE)
-    assert commands == ["sudo make machine", "make test", "make oldest"]
-    assert re.search(r"^    make test ", read(ROOT / "README.md"), flags=re.MULTILINE)
+    assert commands == ["sudo make machine", "make test ALL=1", "make oldest"]
+    assert re.search(r"^    make test .*ALL=1", read(ROOT / "README.md"), flags=re.MULTILINE)
+    assert "exec make test ALL=1 " in read(ROOT / ".ci" / "run")
     assert all(f"\n  {event}:" in workflow for event in ("push", "pull_request", "schedule"))
 
 

@@ -366,6 +366,7 @@ def partitions(partition, pair, epsilons, draws, entropy):
     )
 
 
+@pytest.mark.slow
 def test_published_partition_loses_at_most_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
     for seed, pair in enumerate(PAIRS):
@@ -375,6 +376,7 @@ def test_published_partition_loses_at_most_epsilon(monkeypatch):
         assert surely_lost(draws, neighbour_draws) <= 2
 
 
+@pytest.mark.slow
 def test_audit_detects_released_dawa_first_stage(monkeypatch):
     """Budget 1 for the partition and 3 for the counts: the loss at 4 cells is 2.5.
 

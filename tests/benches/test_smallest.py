@@ -51,6 +51,7 @@ def test_every_measurement_has_a_smallest_size() -> None:
     assert {file.stem for file in BENCH.glob("*.py")} == {name for name, *_ in SMALLEST} | NOT_HERE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
 def test_smallest_bench_runs(run: tuple[str, ...], fork_server: ForkServer) -> None:
     """Run it in a separate process, since it starts threads and servers."""

@@ -11,6 +11,8 @@ import pytest
 import leastnoise as ln
 from browser.conftest import BROWSERS, WHOLE, is_sound
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):

@@ -13,6 +13,8 @@ import pytest
 from browser.conftest import BROWSERS, WHOLE
 from waiting import HANGS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 # Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in
 # `make browsers`, opens all of them.

@@ -12,6 +12,8 @@ from browser.conftest import BROWSERS, WHOLE, is_sound
 from leastnoise._spec import read_spec
 from studio.conftest import SERIES, SPEC, serving
 
+pytestmark = pytest.mark.slow
+
 MEANS = (
     '[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[measures.pay]\ncolumn = "pay"\n'
     "clip = [0, 100]\n"

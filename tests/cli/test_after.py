@@ -20,6 +20,7 @@ def released(folder, run):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "heading"),
     [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],

@@ -119,6 +119,7 @@ def test_answer_fits_beside_a_long_condition(release_folder, run):
     assert row["cell"] == "age=20 .. 22 or 30"
 
 
+@pytest.mark.slow
 def test_answer_gives_distributions(release_folder, run):
     first, *_, last = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
     assert first["age"] == 17

@@ -532,6 +532,7 @@ def run_in_new_interpreter(program, *arguments, **environment):
     )
 
 
+@pytest.mark.slow
 def test_progress_shows_share_not_row_count(folder):
     # Reading ends when the line of progress has been seen, however long that takes.
     read_slowly = """

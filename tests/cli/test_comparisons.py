@@ -108,6 +108,7 @@ def test_plan_promises_the_errors_of_comparisons(years, run):
     assert half_width <= 1.05 * reachable["margin"]
 
 
+@pytest.mark.slow
 def test_release_pays_the_least_budget_of_a_comparison(years, run):
     text = (years / "this.toml").read_text(encoding="utf-8").replace('"2"', '"least"')
     (years / "least.toml").write_text(

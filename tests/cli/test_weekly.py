@@ -53,6 +53,7 @@ def airflow_command():
     return command
 
 
+@pytest.mark.slow
 def test_weekly_script_publishes_once_and_can_be_repeated(job):
     folder, run = job
     first_result = run("sh", "-c", airflow_command())

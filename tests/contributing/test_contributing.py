@@ -145,6 +145,7 @@ def test_faulty_docstrings_are_detected() -> None:
     assert docstring_faults('def f():\n    """Return the cells."""') == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LINTERS, reason="the group lint is not installed")
 def test_parts_pass_rules_types_and_imports(extended: Path) -> None:
     check(extended, "ruff", "check", "-q", ".")
@@ -152,6 +153,7 @@ def test_parts_pass_rules_types_and_imports(extended: Path) -> None:
     check(extended, "lint-imports", "--no-cache")
 
 
+@pytest.mark.slow
 def test_parts_pass_tests(extended: Path) -> None:
     new_files = [
         file
@@ -170,6 +172,7 @@ def test_parts_pass_tests(extended: Path) -> None:
     assert [name for name in ADDED if name not in result.stdout] == []
 
 
+@pytest.mark.slow
 def test_fault_of_a_part_is_detected(tmp_path: Path) -> None:
     operator = read_part(FOLDER / "operator")
     (file,) = operator.files

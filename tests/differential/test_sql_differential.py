@@ -4,6 +4,8 @@ import pytest
 
 from differential.compare import run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_random_statements_are_answered_as_duckdb_does(seed):

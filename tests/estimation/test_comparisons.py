@@ -90,6 +90,7 @@ def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, i
             assert 0.85 < std_ratio(compared, "difference") < 1.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("budget", BUDGETS[:2], ids=str)
 def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, int]) -> None:
@@ -475,6 +476,7 @@ def all_covered(tables: list[Any], name: str, truth: np.ndarray) -> float:
     return float(np.mean(held))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", ["paid", None])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/20")], ids=str)
 def test_joint_intervals_of_differences_hold_together(budget: Any, mean: Any) -> None:
@@ -525,6 +527,7 @@ def test_joint_comparisons_of_large_tables_use_the_union_bound() -> None:
         assert joint[f"difference_{end}"][0] == pytest.approx(separate.numbers[f"difference_{end}"])
 
 
+@pytest.mark.slow
 def test_joint_ab_tests_cover_all_population_effects() -> None:
     plan = ln.plan(ln.mean_queries(ARMS, "paid", by=["arm"]), ln.PureDP(1))
     tables = []

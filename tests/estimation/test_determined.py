@@ -437,6 +437,7 @@ def is_band_missed(estimate: Estimate, where: dict[str, str]) -> bool:
 LEVEL = 0.8
 
 
+@pytest.mark.slow
 def test_intervals_cover_at_their_stated_rate() -> None:
     """Misses of one cell or band for each simulated release are at most binomial."""
     random = np.random.default_rng(11)
@@ -467,6 +468,7 @@ def test_intervals_cover_at_their_stated_rate() -> None:
     assert sum(bands_missed) <= binom.isf(1e-6, len(bands_missed), 1 - LEVEL)
 
 
+@pytest.mark.slow
 def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")

@@ -270,6 +270,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
     plan = case.plan()

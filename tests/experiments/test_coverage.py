@@ -160,6 +160,7 @@ def test_undercovering_sums_get_a_second_draw() -> None:
     assert coverage.replaced([high], lambda: second) == [high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_intervals_of_statistics_cover(name: str) -> None:
     releases = 4 if name == "quantiles by selection" else 16

@@ -108,6 +108,7 @@ def test_gaussian_residual_optimum_is_least() -> None:
     assert binary["residual"] == pytest.approx(datacubes.residual_optimum(6, 2))
 
 
+@pytest.mark.slow
 def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     shapes = {"Adult": (3, 2, 2), "NLTCS": (2,) * 3}
     sets = tuple(

@@ -57,6 +57,7 @@ def check(rows, mechanisms, out, progress):
     assert progress[-1].startswith("Tables and figures are in")
 
 
+@pytest.mark.slow
 def test_histogram_comparison_writes_its_tables(tmp_path):
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
@@ -103,6 +104,7 @@ def test_missing_data_are_reported(run, folder, tmp_path):
         run(tmp_path, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_smoothing_gains_on_most_histograms(tmp_path):
     """Smoothing has a clear mean gain over one release of each histogram."""
     (tmp_path / "hist1d").mkdir()

@@ -40,6 +40,7 @@ def test_random_ranges_lie_between_bound_and_all_ranges() -> None:
         assert row["ours"] <= row["ours for all ranges"] * (1 + 1e-3)
 
 
+@pytest.mark.slow
 def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     rows = experiment.non_negative_inference(None, 64, 3, 0, silent)
@@ -104,6 +105,7 @@ def test_real_histograms_are_read_in_place() -> None:
     }
 
 
+@pytest.mark.slow
 def test_command_runs_an_experiment_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_thresholds_stay_within_public_maximum() -> None:
     assert mechanisms.recursive_threshold(COLUMN, Fraction(1, 1000), SeededEntropy(2)) % 16_000 == 0
 
 
+@pytest.mark.slow
 def test_the_command_writes_tables_and_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from waiting import HANGS
 
+pytestmark = pytest.mark.slow
+
 RUN = Path(__file__).with_name("run.py")
 
 

@@ -24,6 +24,8 @@ from leastnoise._cli import main
 from leastnoise._session import read_release
 from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
 
+pytestmark = pytest.mark.slow
+
 SPEC: dict[str, Any] = {
     "source": {
         "path": "people.csv",

@@ -22,6 +22,8 @@ from leastnoise._session import enter_release, export, read_release
 from leastnoise._studio import exploring_page
 from leastnoise._trusted.ledgers import find_other_ledgers, find_unrecorded_releases
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = ln.Domain(
     {
         "sex": ln.Categories(["F", "M"]),

@@ -132,6 +132,7 @@ def test_mechanism_passes_its_audit(row: Row) -> None:
     assert audit.measure == "epsilon"
 
 
+@pytest.mark.slow
 @every_row
 def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
     plan, steps = prepared(row)
@@ -140,6 +141,7 @@ def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
     assert all(0.6 < factor <= 1 for _, factor in sharpnesses)
 
 
+@pytest.mark.slow
 @every_row
 @pytest.mark.usefixtures("too_little_noise")
 def test_audit_sees_a_step_wrong_by_a_quarter(row: Row) -> None:

@@ -104,6 +104,7 @@ def is_covered(answer: Answer, exact: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "budget", "regime", "most"),
     [
@@ -137,6 +138,7 @@ def test_answers_are_nearer_than_least_squares(
     assert error < most * misplaced_share(marginals_of_pairs, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "budget"), [(5_000, ZCDP("1/50")), (300_000, ZCDP("1/20"))])
 def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -> None:
     plan = plan_model(PAIRS, Privacy(budget))
@@ -155,6 +157,7 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
     assert shares[cells >= 50].min() >= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [30, 300])
 def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
     # The model's error is estimated from few cells of each size here, in some releases as 0.

@@ -91,6 +91,7 @@ def test_mutant_is_one_change_that_compiles(tmp_path):
         assert len(differing) == 1
 
 
+@pytest.mark.slow
 def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
     tree = tmp_path / "tree"
     kernel = tmp_path / "tree" / "src" / "leastnoise" / "_trusted" / "kernel"

@@ -92,6 +92,7 @@ def test_promised_error_matches_releases(name: str) -> None:
         assert typical >= 0.9 * status.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*((name, "epsilon") for name in TARGETS), ("mean by site", "rho"), ("ratio of rates", "rho")],

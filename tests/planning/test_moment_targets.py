@@ -80,6 +80,7 @@ def size_of(plan: ln.Plan) -> Fraction:
     return next(iter(parameters_by_name(plan.privacy.budget).values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "privacy"),
     [
@@ -130,6 +131,7 @@ def simulated_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int
     return np.array(results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("column", ["std_dev", "variance", "covariance", "coefficient"])
 def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None:
@@ -186,6 +188,7 @@ def test_relative_targets_are_shares_of_scales() -> None:
     assert share == pytest.approx(amounts * 13 / 250)
 
 
+@pytest.mark.slow
 def test_regression_hidden_by_noise_misses_every_margin() -> None:
     plan = ln.plan(regression(margin=10**9), ln.PureDP("1/50"))
     assert promised_error(plan) == np.inf
@@ -199,6 +202,7 @@ def test_variance_hidden_by_noise_has_the_whole_range() -> None:
     assert promised_error(ln.plan(tiny, ln.PureDP("1/50"))) == pytest.approx(250)
 
 
+@pytest.mark.slow
 def test_worst_ratio_counts_statistics() -> None:
     workload = variances(margin=5) + ln.marginals(DOMAIN, ways=1).within(rmse=50)
     fair = ln.plan(workload, ln.PureDP(1), objective="worst")

@@ -43,6 +43,7 @@ def plan_and_tried(**options: Any) -> tuple[ln.Plan, list[str]]:
     return plan, tried
 
 
+@pytest.mark.slow
 def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, tried = plan_and_tried()
     assert len(tried) > 10
@@ -69,6 +70,7 @@ def facts_of(candidate: Any) -> tuple[object, ...]:
     return candidate.strategy, candidate.total, candidate.reason, candidate.useful_seconds
 
 
+@pytest.mark.slow
 def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
     workload, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
     first = ln.plan(workload, budget, seconds=2.0)

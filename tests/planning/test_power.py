@@ -58,6 +58,7 @@ def test_large_budget_gives_the_classical_sample_size() -> None:
     assert power.power == pytest.approx(0.8, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least", [ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6")])
 def test_searched_numbers_agree_with_each_other(least: ln.Least) -> None:
     budget = ln.ab_power(least, mean=0.10, effect=0.03, size=2500)

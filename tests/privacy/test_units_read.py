@@ -109,6 +109,7 @@ def answers_of(plan: Measurements, table: Table) -> np.ndarray:
     return np.asarray(answers, dtype=np.float64).ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "bound"), BOUNDS, ids=str)
 def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCellBound | None) -> None:
     pays = (2, -90, 10**12, None)

@@ -205,6 +205,7 @@ def test_terminals_act_on_nothing(released: Path) -> None:
     assert [row["cell"][-len(label) :] for row, label in zip(answers, texts, strict=True)] == texts
 
 
+@pytest.mark.slow
 def test_refusals_escape_terminal_characters(releases: Path) -> None:
     where = ["answer", str(releases / "given"), "--where", "agent=\x1b[2J\u202e"]
     command = [sys.executable, "-c", "from leastnoise._cli import main; main()", *where]
@@ -230,6 +231,7 @@ def test_reprs_escape_control_characters() -> None:
         assert {"script", "img"}.isdisjoint(Page(representation._repr_html_()).tags)
 
 
+@pytest.mark.slow
 def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LEASTNOISE_CHARTS", raising=False)
     chart = ln.read_release(released).plot("q1")

@@ -279,6 +279,7 @@ def test_report_has_a_page_for_each_language(named):
     assert "Graz" in german
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [NAMES, ""])
 @pytest.mark.parametrize("survey", ["", '[survey]\ncv = "0.05"\nsuppress = true\n'])
 def test_no_page_is_half_translated(tmp_path, names, survey):

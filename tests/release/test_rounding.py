@@ -177,6 +177,7 @@ SUPPRESSIONS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @SUPPRESSIONS
 def test_report_and_workbook_show_suppressed_cells(large_plan, tmp_path, monkeypatch, to, below):
     monkeypatch.setenv("LEASTNOISE_CHARTS", "on" if to == 10 else "off")

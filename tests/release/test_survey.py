@@ -203,6 +203,7 @@ def test_intervals_are_added_in_quadrature(tmp_path):
     assert table.whole_margins == pytest.approx(sampling.both_high - table.answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/50")])
 def test_both_intervals_cover_the_population(budget):
     """Repeated samples of one population: intervals of the noise cover only the sample."""

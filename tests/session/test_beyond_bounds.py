@@ -32,6 +32,7 @@ def released(workload, rows=ROWS):
     return ln.release(ln.plan(workload, ln.PureDP(20)), rows, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("null", ["drop", "other"])
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
 def test_quantiles_count_values_beyond_the_bounds(outside, null):
@@ -59,6 +60,7 @@ def test_low_quantiles_may_lie_below_the_bounds(outside):
     assert abs(table.values[1] - np.median(VALUES)) < 800
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
 def test_cdfs_count_values_beyond_the_bounds(outside):
     table = released(ln.cdf_queries(incomes(outside), "income", by=["shop"])).statistics[0]
@@ -119,6 +121,7 @@ def test_quantiles_refuse_tables_that_drop_values(outside, table, first):
         parse_spec(text, Path())
 
 
+@pytest.mark.slow
 def test_clipped_tables_stand_beside_quantiles():
     parts = QUANTILES + "[[workload]]\nmarginals = { ways = 2 }\n"
     spec = parse_spec(SPEC.format(outside="outside = 'clip'", parts=parts), Path())

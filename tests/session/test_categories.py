@@ -257,6 +257,7 @@ def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
 def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -> None:
     """A category with ``detectable_units`` units is found in 95 of 100 searches, or a few more."""

@@ -86,6 +86,7 @@ def test_reported_cut_share_matches_the_data(
         assert high - low < 0.15
 
 
+@pytest.mark.slow
 def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
     frame = shop(8)
     lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))

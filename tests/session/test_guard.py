@@ -495,6 +495,7 @@ def test_guard_stops_amounts_that_are_not_numbers(tmp_path) -> None:
     assert abs(released.receipt.guard.used - 1000) < 20  # nulls are no fault
 
 
+@pytest.mark.slow
 def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
     """One more line of any content changes exactly one of the two counts by one."""
     lines = [

@@ -304,6 +304,7 @@ def test_level_tables_agree_beside_missing_values():
     assert cells.sum() <= region.sum() <= frames["total"].frame()["answer_integer"].item()
 
 
+@pytest.mark.slow
 def test_intervals_cover_a_survey_with_missing_income():
     rng = np.random.default_rng(8)
     rows = pd.DataFrame(
@@ -330,6 +331,7 @@ def test_intervals_cover_a_survey_with_missing_income():
         assert 0.89 < missing_inside / 120 <= 1
 
 
+@pytest.mark.slow
 def test_noise_in_many_columns_is_not_reported_as_missing_rows():
     names = [f"column{number}" for number in range(12)]
     rows = pd.DataFrame(dict.fromkeys(names, ["a", "b"] * 500))
@@ -488,6 +490,7 @@ def test_unit_counts_by_its_rows_that_have_a_value(tmp_path):
         assert tables["age"].answer.round().tolist() == [0, 1, 1, 0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["dawa", "model", "truncated_sums"])
 def test_data_dependent_mechanisms_count_complete_rows(strategy):
     rng = np.random.default_rng(6)

@@ -421,6 +421,7 @@ def test_regression_without_clear_equations_has_no_ends() -> None:
     assert [row[-1] for row in rows] == ["unbounded"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
 def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
     """Two-point values with the means, deviations and correlations that the promise assumes."""
@@ -463,6 +464,7 @@ def test_covariances_keep_the_promised_errors() -> None:
     )
 
 
+@pytest.mark.slow
 def test_gaussian_plans_are_near_the_lower_bound() -> None:
     plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.ZCDP(1))
     assert plan.data_independent_error.times_least < 1.25

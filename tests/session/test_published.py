@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import leastnoise as ln
 from leastnoise._release import Payment, ReceiptFacts, SearchFacts
@@ -212,6 +213,7 @@ def listed_fields(text: str) -> set[tuple[str, str]]:
     return listed
 
 
+@pytest.mark.slow
 def test_every_written_field_is_listed_with_reason(tmp_path: Path) -> None:
     written = written_fields(tmp_path)
     listed = listed_fields(PAGE.read_text(encoding="utf-8"))

@@ -40,6 +40,7 @@ def rank_distance(values: pd.Series, value: float, share: float) -> float:
     return max(0.0, (values < value).sum() - target, target - (values <= value).sum())
 
 
+@pytest.mark.slow
 def test_selected_quantiles_are_near_and_their_intervals_cover() -> None:
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     limits = [

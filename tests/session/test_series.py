@@ -295,6 +295,7 @@ def test_series_guard_is_paid_once_and_can_stop_it(office: Office) -> None:
         assert release.receipt.guard.used == 70
 
 
+@pytest.mark.slow
 def test_sums_means_and_units_are_published_by_period(office: Office) -> None:
     more_workload = """means = { of = "paid", by = ["month", "sex"] }
 [[workload]]
@@ -717,6 +718,7 @@ def test_series_limit_reads_a_database_table(office: Office) -> None:
     assert [counts[f"{month:02}F"] for month in (1, 2, 3)] == [2, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/2"), ln.PureDP(1)], ids=["rho", "epsilon"])
 def test_smaller_limits_of_a_series_cost_less(budget: Any) -> None:
     """The error of one row in all periods is the least; one in each period costs the most."""
@@ -776,6 +778,7 @@ def test_period_release_matches_error_at_the_end() -> None:
         )
 
 
+@pytest.mark.slow
 def test_pure_series_hierarchies_improve_earlier_numbers(tmp_path) -> None:
     plan = plan_daily_series(ln.queries(daily_domain(60), day="prefix"), ln.PureDP(1))
     (block,) = plan.measured().blocks
@@ -1037,6 +1040,7 @@ def test_series_of_units_come_near_the_bound(query_sets: str) -> None:
         assert truncate_plan(plan, periods).expected_error().times_least >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])
 def test_series_units_have_promised_errors(tmp_path, budget: Any) -> None:
     random = np.random.default_rng(2)
@@ -1117,6 +1121,7 @@ def count_active_persons(rows: pd.DataFrame, last: int, days: int) -> int:
     return int(inside["person"].nunique())
 
 
+@pytest.mark.slow
 def test_series_counts_active_people_in_rolling_windows(tmp_path) -> None:
     """A window of 1, 7 or 28 days counts every person once."""
     (tmp_path / "spec.toml").write_text(WINDOWS_SPEC.format(budget='rho = "1000000"'))

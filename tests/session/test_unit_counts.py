@@ -426,6 +426,7 @@ def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
             assert sorted(answer[name].round()) == sorted(expected[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ['rho = "1/2"', 'epsilon = "1"'])
 def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
     """A unit with days in both months counts twice, as does the noise."""

@@ -143,6 +143,7 @@ sum = "revenue"
     assert np.round(total.answer, 2).reshape(-1).tolist() == by_duckdb("1", months="TRUE")
 
 
+@pytest.mark.slow
 def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
     parsed_spec = spec(
         """

@@ -79,6 +79,7 @@ def weighted_shares() -> np.ndarray:
     return upto / upto[-1]
 
 
+@pytest.mark.slow
 def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     assert [statistic.name for statistic in spec.workload.statistics] == NAMES
@@ -104,6 +105,7 @@ def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
         assert sentence in (tmp_path / "out" / page).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(2), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
 def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget) -> None:
     queries = ln.quantile_queries(domain, "pay", ["1/4", "1/2", "3/4"], by=["region"])

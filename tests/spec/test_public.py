@@ -124,6 +124,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str):
         assert store_answers.min() >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "strategy", "workload"),
     [

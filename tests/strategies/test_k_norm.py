@@ -98,6 +98,7 @@ def test_cell_multiplier_is_the_quantile_of_the_enumerated_law(sizes):
     assert cell_multiplier(ordered, scale, level) == pytest.approx(max(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "budget", "neighbours", "complete"),
     [

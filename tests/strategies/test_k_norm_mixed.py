@@ -87,6 +87,7 @@ MIXED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MIXED)
 def test_auto_takes_shared_noise_with_the_promised_errors(case):
     workload = MIXED[case]
@@ -115,6 +116,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("sizes", [(4,) * 3, (4, 4, 9, 20)])
 def test_further_answers_have_intervals_that_cover(question, sizes):
@@ -243,6 +245,7 @@ def test_weights_move_the_budget_between_groups():
     assert errors[1] < errors[0]
 
 
+@pytest.mark.slow
 def test_audit_bound_is_close_below_the_claim():
     plan = ln.plan(MIXED["prefix sums"], PURE)
     audit = ln.audit(plan, trials=1500, entropy=SeededEntropy(5))
@@ -252,6 +255,7 @@ def test_audit_bound_is_close_below_the_claim():
     assert 0.8 * norm.claim < norm.lower_bound <= norm.claim
 
 
+@pytest.mark.slow
 def test_audit_sees_shared_noise_too_small_by_a_quarter(monkeypatch):
     draw = _measure.k_norm_noise
     monkeypatch.setattr(

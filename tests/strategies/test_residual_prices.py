@@ -64,6 +64,7 @@ def test_unit_counts_share_the_budget_as_rows_in_months_do() -> None:
     assert plan.expected_error().tables[0].rmse == pytest.approx(of_rows, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [False, True], ids=["sums", "units"])
 def test_several_tables_have_the_errors_promised(units: bool) -> None:
     """Answers about no rows are noise, the mean square of which is the variance."""

@@ -74,6 +74,7 @@ def client(release, folder):
         yield studio_client
 
 
+@pytest.mark.slow
 def test_explore_page_is_shown_after_login_only(client):
     for path in ("/", "/vega.js", "/exploring.js"):
         assert is_empty_refusal(client.ask(path))

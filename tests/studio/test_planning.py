@@ -93,6 +93,7 @@ def test_change_of_the_budget_scales_margins_exactly(client, spec):
     assert "above 0" in client.act("/change", changes={"size": "0"})["refused"]
 
 
+@pytest.mark.slow
 def test_series_horizon_is_a_spec_setting(spec, plan_in_process):
     spec.write_text(SERIES)
     with serving(spec) as client:
@@ -296,6 +297,7 @@ def program(spec):
     process.communicate(timeout=HANGS)
 
 
+@pytest.mark.slow
 def test_studio_command_prints_address_and_stops(program):
     address = program.stdout.readline().split()[-1]
     client = Client(address)

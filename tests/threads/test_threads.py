@@ -75,6 +75,7 @@ def test_linear_algebra_uses_one_thread_then_restores(two_threads, compute):
     assert {number for numbers in counts for number in numbers} == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "compute",
     [

@@ -324,6 +324,7 @@ AMOUNTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(AMOUNTS)
 def test_exactly_the_remaining_mu_is_payable(charges) -> None:
@@ -364,6 +365,7 @@ BUDGETS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(AMOUNTS, BUDGETS, BUDGETS)
 @example(

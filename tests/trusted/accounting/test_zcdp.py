@@ -84,6 +84,7 @@ def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
     assert above == at == below + Fraction(1, 10**20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", ["1e-900", "1e-20", "1e20", "1e900"])
 def test_extreme_rho_stays_a_bound(rho) -> None:
     assert 0 < zcdp_delta(rho, 1) <= 1

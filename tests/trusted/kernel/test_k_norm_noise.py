@@ -58,6 +58,7 @@ def draws(sizes, scale, number, seed=SEED):
     return [np.concatenate(k_norm_noise(sizes, scale, entropy)) for _ in range(number)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "scale"),
     [
@@ -89,6 +90,7 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
     assert stats.chi2.sf(statistic, len(frequent)) > ALARM
 
 
+@pytest.mark.slow
 def test_wrong_scale_fails_the_distribution_test():
     sizes, number = (3, 2), 20_000
     norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
@@ -107,6 +109,7 @@ def test_wrong_scale_fails_the_distribution_test():
     assert max(p_value(0.93), p_value(1.07)) < ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2,) * 16, (4,) * 4, (2, 3, 10), (20, 20)])
 def test_large_samples_have_the_counted_norms(sizes):
     scale, number = Fraction(3), 4000

@@ -345,6 +345,7 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("budget", "mechanism", "rows"),

@@ -107,6 +107,7 @@ def hand_out(receipt: Receipt, file: Path) -> None:
     os.close(line)
 
 
+@pytest.mark.slow
 def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
     """Whatever was handed out is paid, and only what was handed out is sealed."""
     handed = tmp_path / "handed"
@@ -184,6 +185,7 @@ def mu_ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "mu.ledger", "people", Privacy(WHOLE_MU))
 
 
+@pytest.mark.slow
 def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Path) -> None:
     mu_ledger.seal(take_mu(mu_ledger, "1/4"))
     whole_mu_squared = mu_ledger.limits()[0].spent.mu_squared * 4

@@ -102,6 +102,7 @@ def test_geometric_numbers_are_cut_and_never_wrap() -> None:
     assert (draws > 2**55).any()
 
 
+@pytest.mark.slow
 def test_chosen_cells_have_the_stated_law() -> None:
     counts = np.array([8, 0, 2, 6])  # of which a scale that is wrong by a tenth is seen
     selection = QuantileSelection(attribute="age", share="1/4", cells=4, epsilon="1/2")

@@ -213,6 +213,7 @@ def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[
     return {stream: outputs_of[stream] for stream in streams(PERIODS)}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("most", "per_period"), LIMITS, ids=str)
 def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int | None) -> None:

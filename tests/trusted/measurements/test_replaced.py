@@ -39,6 +39,7 @@ def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measu
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data(), NOISE, st.sampled_from(["add_remove", "replace"]))
 def test_no_row_changes_more_than_is_claimed(

@@ -39,6 +39,7 @@ from trusted.measurements.brute import claimed, worst
 from trusted.measurements.drawn import BUDGET, GAUSSIAN, LAPLACE, blocks, plan_of
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from([LAPLACE, GAUSSIAN]))
 def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:

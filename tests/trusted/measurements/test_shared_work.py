@@ -151,6 +151,7 @@ def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> No
             assert norm == norm_by_entries(blocks, power), (first_block, second_block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
 def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):

@@ -43,6 +43,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "bound"), CASES, ids=str)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @settings(max_examples=14, deadline=None)
@@ -74,6 +75,7 @@ def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound: PerCellBound
     assert claimed(plan) == 640 == pytest.approx(worst(plan))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObject) -> None:

@@ -42,6 +42,7 @@ def test_columns_of_csv_depend_only_on_the_header(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_damaged_parquet_file_raises_input_error(tmp_path):
     """Dictionary indices are read in another thread than the one that opens the file."""
     path = tmp_path / "x.parquet"

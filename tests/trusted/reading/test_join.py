@@ -504,6 +504,7 @@ def starred(
     return Counter(zip(*(codes[name].tolist() for name in MARKED_STAR.names), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
 def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
     """Try all changes of a unit in one, some and all tables."""

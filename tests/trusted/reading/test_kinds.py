@@ -36,6 +36,7 @@ STAMPS = st.datetimes(dt.datetime(2023, 12, 20), dt.datetime(2024, 4, 10))  # no
 ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia")
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(sorted(PERIODS)),
     st.sampled_from(ZONES),

@@ -197,6 +197,7 @@ def planned(tables, privacy):
     return ln.plan(total_workload, privacy, strategy="identity")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tables_with_missing_values_match_sql(seed, tmp_path, request):
     rows = drawn_rows(seed)
@@ -205,6 +206,7 @@ def test_tables_with_missing_values_match_sql(seed, tmp_path, request):
         assert_like_sql(plan, source, COUNTS + ROWS_ONLY, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 4])
 def test_units_with_missing_values_match_sql(seed, tmp_path, request):
     rows = drawn_rows(seed)
@@ -214,6 +216,7 @@ def test_units_with_missing_values_match_sql(seed, tmp_path, request):
         assert_like_sql(plan, source, COUNTS + UNITS_ONLY, rows, "id IS NOT NULL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_joined_tables_with_missing_values_match_sql(public, tmp_path, request):
     rows = drawn_rows(5)

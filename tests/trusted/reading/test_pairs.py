@@ -99,6 +99,7 @@ def test_pairs_that_cannot_match_are_refused(typed) -> None:
             check_source(typed, ln.Domain({column: kind}), [column], [], None)
 
 
+@pytest.mark.slow
 def test_pairs_that_can_match_are_not_refused(typed) -> None:
     for column, kind in ALLOWED:
         check_source(typed, ln.Domain({column: kind}), [column], [], None)

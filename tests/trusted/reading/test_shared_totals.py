@@ -4,6 +4,7 @@ import threading
 
 import adbc_driver_postgresql.dbapi as driver
 import numpy as np
+import pytest
 
 import leastnoise as ln
 from leastnoise._trusted.kernel import _measure
@@ -22,6 +23,7 @@ def write_rows(url, stop, has_begun):
             has_begun.set()
 
 
+@pytest.mark.slow
 def test_tables_of_a_group_count_one_snapshot(url, monkeypatch):
     monkeypatch.setenv("VISITS_URL", url)
     rows = [[str(at % 3), str(at % 2), "NULL" if at % 5 else "1"] for at in range(60)]

@@ -144,6 +144,7 @@ def read_numbers(source, texts, reading):
     return [special_cells.get(cells.get(row), float(amounts[row])) for row in range(len(texts))]
 
 
+@pytest.mark.slow
 def test_numbers_are_read_as_the_page_says(source_of) -> None:
     texts, columns = table_of_page("Numbers")
     assert len(texts) > 40

@@ -65,6 +65,7 @@ def test_unit_changes_one_row_however_many_it_has(size) -> None:
         assert np.abs(with_unit - without_unit).sum() == 1
 
 
+@pytest.mark.slow
 def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit() -> None:
     selection = QuantileSelection(attribute="rows", share="19/20", cells=4, epsilon="1/2")
     largest = 0.0

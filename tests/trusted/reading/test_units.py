@@ -63,6 +63,7 @@ def assert_unit_counts(counts, cells, most, bound):
     assert units_by_cell.sum() == min(most, sum(min(most_of_v, count) for count in cells_of_v))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "bound"),
     [
@@ -141,6 +142,7 @@ def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
     assert most_cut == min(9 - most, 3 * most) if bound is None else most_cut >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ids", "bound", "cells", "pairs"),
     [

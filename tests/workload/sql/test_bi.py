@@ -480,6 +480,7 @@ def test_ratio_of_a_sum_and_people_has_an_interval():
     assert (answers["x_high"] > 5).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_combinations_cover_the_truth(sold):
     release, frame = sold
     columns = ", ".join(f"{column} AS {name}" for name, column in COMBINATIONS.items())
@@ -507,6 +508,7 @@ SUMS_OF_MEANS = {
 }
 
 
+@pytest.mark.slow
 def test_intervals_of_sums_of_means_cover_the_truth(sold):
     release, frame = sold
     columns = ", ".join(f"{column} AS {name}" for name, column in SUMS_OF_MEANS.items())
@@ -534,6 +536,7 @@ def test_terms_that_cancel_do_not_widen_an_interval(sold):
     assert ends[0] == pytest.approx(ends[1])
 
 
+@pytest.mark.slow
 def test_intervals_of_changes_with_lag_cover_the_truth():
     domain = ln.Domain(
         shop=["a", "b"], month=ln.Integers(1, 6), measures={"pay": ln.Measure("pay", 0, 9)}

@@ -97,6 +97,7 @@ COUNTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("null", "outside"), POLICIES)
 def test_statements_count_nulls_as_duckdb_does(null, outside):
     for text in COUNTED:
