@@ -35,6 +35,7 @@ from leastnoise._release import (
     estimate_cut_share,
     format_budget,
     list_clipped_values,
+    list_file_notices,
     list_sentences,
     load_catalogue,
 )
@@ -469,8 +470,9 @@ def test_report_states_values_behind_cells_and_sums():
             "value adds nothing."
         ),
         (
-            "Of about 2 rows, about 2 (± 5.50) have a value of 6 or more. No interval covers what "
-            "the bounds of pay cut from these values."
+            "Of about 2 rows, about 2 (± 5.50; 100%) have a value of 6 or more. Sums and means of "
+            "pay count a value beyond the bounds as the bound: they miss the part beyond, and no "
+            "interval covers it."
         ),
     ]
 
@@ -486,18 +488,22 @@ BY_MINUTES = {"minutes": ln.Bins(-60, 600, 66, outside="clip")}
             BY_MINUTES,
             {},
             (
-                "about 100 have a value of 0 or less and about 300 have a value of "
-                "120 or more. No interval covers what the bounds of minutes cut from these values."
+                "about 100 (10%) have a value of 0 or less and about 300 (30%) have a value of "
+                "120 or more. Sums and means of minutes count a value beyond the bounds as the"
             ),
         ),
         (
             {"minutes": ln.Bins(0, 120, 12, outside="clip")},
             {},
-            "Of about 1,000 rows, about 400 have a value of 110 or more.",
+            "Of about 1,000 rows, about 400 (40%) have a value of 110 or more.",
         ),
-        (BY_MINUTES, {"below": 200}, "fewer than 200 have a value of 0 or less and about 300"),
+        (
+            BY_MINUTES,
+            {"below": 200},
+            "fewer than 200 have a value of 0 or less and about 300 (30%)",
+        ),
         ({"group": ln.Coded(1)}, {}, "How many values are beyond the bounds of minutes was not"),
-        ({"minutes": ln.Bins(0, 120, 12)}, {}, "was not measured. No interval covers what"),
+        ({"minutes": ln.Bins(0, 120, 12)}, {}, "was not measured. Sums and means count such a"),
     ],
 )
 def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, options, ending):
@@ -509,7 +515,30 @@ def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, o
     plan = ln.plan(workload, ln.PureDP(200))
     ln.release(plan, frame, seed=1, out=tmp_path / "out", options=ln.Options(**options))
     head = (tmp_path / "out/report.html").read_text(encoding="utf-8").split("</header>")[0]
-    assert ending in re.sub(r" \(± [\d.]+\)", "", head)
+    assert ending in re.sub(r"± [\d.]+; ", "", head)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_many_values_beyond_a_bound_are_a_first_warning(tmp_path, share):
+    minutes = np.where(np.arange(1000) < 1000 * share, 10_000.0, 50.0)
+    scores = np.arange(1000) % 5 + 1
+    kinds = {
+        "minutes": ln.Bins(0, 600, 60, outside="clip"),
+        "score": ln.Integers(1, 5, outside="clip"),
+    }
+    measures = {"minutes": ln.Measure("minutes", 0, 120), "score": ln.Measure("score", 1, 5)}
+    domain = ln.Domain(kinds, measures=measures)
+    workload = ln.marginals(domain, ways=1)
+    workload += ln.queries(domain, sum="minutes") + ln.queries(domain, sum="score")
+    frame = pd.DataFrame({"minutes": minutes, "score": scores})
+    release = ln.release(ln.plan(workload, ln.PureDP(200)), frame, seed=1, out=tmp_path / "out")
+    assert "they miss the part beyond" in " ".join(list_file_notices(release))
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    warnings = re.findall(r'class="notice">(.*?)</p>', page.split('class="lead"')[0])
+    found = [text for text in warnings if "have a value of 120 or more. Sums and means" in text]
+    assert len(found) == (share > 0.1)
+    # a fifth of the rows has the highest score, and none a higher one
+    assert not any("score" in text for text in warnings)
 
 
 def test_report_states_numbers_between_clipped_values():

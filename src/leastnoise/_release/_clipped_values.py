@@ -38,6 +38,8 @@ class ClippedValues:
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of rows that are measured. Rows without a value of an
             attribute that every table uses are not.
+        is_beyond: whether all counted values are beyond the bound, or exactly at it in a bin. If
+            False, the outermost cell also counts values that are not clipped.
     """
 
     measure: str
@@ -46,6 +48,12 @@ class ClippedValues:
     rows: float
     margin: float
     all_rows: float
+    is_beyond: bool
+
+    @property
+    def share(self) -> float:
+        """The estimated share of all rows at or beyond the bound, between 0 and 1."""
+        return min(max(self.rows, 0.0) / max(self.all_rows, self.rows, 1.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,7 @@ class OuterCells:
         end: the position after the last one.
         is_upper: whether the bound is the upper one.
         value: the end of these cells that is nearer to the other bound.
+        is_beyond: whether all cells are beyond the bound.
     """
 
     attribute: str
@@ -65,6 +74,7 @@ class OuterCells:
     end: int
     is_upper: bool
     value: Fraction
+    is_beyond: bool
 
 
 def clipped_measures(workload: Workload) -> dict[str, Measure]:
@@ -111,23 +121,41 @@ def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterC
         return []
     lows, highs = _list_cell_ends(kind)
     low, high = Fraction(measure.low), Fraction(measure.high)
+    if isinstance(kind, (Bins, Edges)):
+        below = sum(end <= low for end in highs)
+        above = sum(start >= high for start in lows)
+    else:
+        below = sum(value < low for value in lows)
+        above = sum(value > high for value in lows)
     cells = []
-    below = sum(end <= low for end in highs)
+    is_beyond = below > 0
     if not below and kind.outside == "clip" and low != 0:
         below = 1
     if below:
-        value = highs[below - 1]
         cells.append(
-            OuterCells(attribute=attribute, first=0, end=below, is_upper=False, value=value)
+            OuterCells(
+                attribute=attribute,
+                first=0,
+                end=below,
+                is_upper=False,
+                value=highs[below - 1],
+                is_beyond=is_beyond,
+            )
         )
-    above = sum(start >= high for start in lows)
+    is_beyond = above > 0
     if not above and kind.outside == "clip":
         above = 1
     if above:
         first = len(lows) - above
-        value = lows[first]
         cells.append(
-            OuterCells(attribute=attribute, first=first, end=len(lows), is_upper=True, value=value)
+            OuterCells(
+                attribute=attribute,
+                first=first,
+                end=len(lows),
+                is_upper=True,
+                value=lows[first],
+                is_beyond=is_beyond,
+            )
         )
     return cells
 

@@ -539,6 +539,7 @@ class Release:
                 rows=float(rows.answer.item()),
                 margin=float(rows.high.item() - rows.answer.item()),
                 all_rows=float(total.answer.item()),
+                is_beyond=cells.is_beyond,
             )
         ]
 

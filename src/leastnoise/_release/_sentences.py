@@ -559,14 +559,22 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         *_list_naming_sentence("clipped", clipped, catalogue),
         *_list_naming_sentence("clipped_between", in_steps, catalogue),
         *list_measure_values(release.plan.workload, catalogue),
-        *_list_values_beyond_bounds(release, catalogue),
+        *list_values_beyond_bounds(release, catalogue),
     ]
 
 
-def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[str]:
+def list_values_beyond_bounds(
+    release: Release, catalogue: Catalogue = ENGLISH, least_share: float | None = None
+) -> list[str]:
     """Return sentences on how many values the bounds of measures clip.
 
-    A sentence also names the measures for which the number is unknown.
+    Without a least share, a sentence also names the measures for which the number is unknown.
+
+    Args:
+        release: the release.
+        catalogue: the catalogue of the language.
+        least_share: if stated, only measures with more than this share of rows in cells beyond one
+            of their bounds.
     """
     workload = release.plan.workload
     by_measure: dict[str, list[ClippedValues]] = {name: [] for name in clipped_measures(workload)}
@@ -575,6 +583,10 @@ def _list_values_beyond_bounds(release: Release, catalogue: Catalogue) -> list[s
     sentences = []
     unknown_names = []
     for name, estimates in by_measure.items():
+        if least_share is not None and not any(
+            each.is_beyond and each.share > least_share for each in estimates
+        ):
+            continue
         display_name = name_measure(workload.domain, name, catalogue)
         if not estimates:
             unknown_names.append(display_name)
@@ -605,6 +617,7 @@ def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: C
         key,
         rows=catalogue.format_number(max(estimate.rows, 0.0)),
         margin=catalogue.format_error(estimate.margin),
+        share=catalogue.format_percent(round(estimate.share, 2)),
         value=value,
     )
 
@@ -939,9 +952,9 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that the report shows above all numbers.
 
-    A warning appears in four cases: the row limit may have cut over a tenth of the rows; over a
-    tenth was not used; over a tenth is left out of some tables; or the number of omitted rows is
-    unknown.
+    A warning appears in five cases: the row limit may have cut over a tenth of the rows; over a
+    tenth was not used; over a tenth is left out of some tables; over a tenth has a value beyond a
+    bound of a sum; or the number of omitted rows is unknown.
     """
     share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -954,6 +967,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     return [
         *filter(None, [cut]),
         *list_cut_amounts(release, catalogue, least_share=MANY_ROWS_SHARE),
+        *list_values_beyond_bounds(release, catalogue, least_share=MANY_ROWS_SHARE),
         *filter(None, [unused_rows, missing, unmeasured]),
     ]
 
@@ -1187,8 +1201,8 @@ def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> li
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files of a release.
 
-    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows and tables
-    that are not written.
+    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows, values
+    beyond the bounds of sums, and tables that are not written.
     """
     large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [
@@ -1203,6 +1217,7 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
         ),
         *list_non_additive_tables(release, catalogue),
         *list_answer_notices(release, catalogue),
+        *list_values_beyond_bounds(release, catalogue),
         *large,
     ]
 
