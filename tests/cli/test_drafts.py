@@ -14,6 +14,8 @@ import pytest
 
 from behind_the_wall import arrow_fields, to_column
 from cli.conftest import assert_contains
+from leastnoise._cli._draft import draft_from_columns
+from leastnoise._profile._columns import choose_measured_columns
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._spec import source_columns
 from leastnoise._trusted.reading import _files
@@ -54,6 +56,10 @@ PERSONS = {
     "cod_fiscale": "cod_fiscale sesso",
     "ENCRYPTED_HESID": "ENCRYPTED_HESID EPIKEY",
     "person_id": "person_id visit_occurrence_id condition_concept_id",
+    "EmployeeNumber": "EmployeeNumber OfficeNo Salary",
+    "customerKey": "customerKey orderKey amount",
+    "noClient": "noClient noPolice montant",
+    "ClientReference": "ClientReference PolicyNo premium",
 }
 CANDIDATES = {
     "VendorID PULocationID": "VendorID tpep_pickup_datetime PULocationID fare_amount",
@@ -71,6 +77,12 @@ CANDIDATES = {
     "phone_number": "phone_number calls",
     "client member": "client member age",
     "panelist username": "panelist username score",
+    "PolicyNo AdjusterId claim_nr": "PolicyNo AdjusterId claim_nr Paid",
+    "policynumber acctno": "policynumber acctno paid",
+    "numPoliza nro_siniestro": "numPoliza nro_siniestro importe",
+    "no_police num_sinistre": "no_police num_sinistre montant nb_sinistres",
+    "VertragsNr SchadenNr": "VertragsNr SchadenNr Betrag",
+    "npi card_reference": "npi card_reference num_claims number_of_rooms",
 }
 
 
@@ -93,6 +105,25 @@ def test_draft_names_only_person_columns_as_unit(candidates):
     columns = source_of(CANDIDATES[candidates])
     assert columns.person is None
     assert {*columns.candidates} == {*candidates.split()}
+
+
+IDENTIFIERS = """PolicyNo policynumber AdjusterId AgentNo num_poliza noPolice VertragsNr account_id
+    SchadenNr doctor_id npi StoreKey"""
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()], ids=str)
+@pytest.mark.parametrize("name", tuple(IDENTIFIERS.split()))
+def test_identifiers_are_not_drafted_as_numbers(name, kind):
+    """Whole numbers are floats in files of pandas if some are missing."""
+    columns = source_columns(
+        [SchemaField(name="paid", type=pa.float64()), SchemaField(name=name, type=kind)]
+    )
+    assert columns.candidates == (name,)
+    assert columns.listed[1].guess == {"categories": ["FILL IN"]}
+    draft = draft_from_columns(columns, {}, "claims", Path("claims.toml"))
+    assert "# [measures.paid]" in draft
+    tables = choose_measured_columns(columns, unit_column=None, has_delta=False)
+    assert [table.kind for table in tables] == ["number", "codes"]
 
 
 ABOUT_PERSONS = """passenger_count num_customers new_customer customer_type is_patient patient_age

@@ -260,8 +260,9 @@ def _date_line(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
     """Yield example queries in comments, about the last column of numbers."""
-    numbers = [column for column in drafted if column.kind == "number"] or [
-        column for column in drafted if column.kind == "whole"
+    amounts = [column for column in drafted if not column.is_identifier]
+    numbers = [column for column in amounts if column.kind == "number"] or [
+        column for column in amounts if column.kind == "whole"
     ]
     if numbers:
         name = numbers[-1].name

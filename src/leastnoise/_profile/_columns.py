@@ -95,6 +95,8 @@ def _tables_of_column(column: SourceColumn, *, has_delta: bool) -> Iterator[Meas
         yield _date_table(column)
     elif column.kind == "truth":
         yield _make_table(column, "truth", {"categories": [True, False]})
+    elif column.is_identifier:
+        yield _text_table(column) if has_delta else _codes_table(column)
     elif column.declares_type and column.kind in {"whole", "number"}:
         yield _number_table(column, column.attribute, column.kind)
     elif not column.declares_type:

@@ -20,7 +20,8 @@ _IDENTIFIES = _word_set(
     """
     id ids uid uuid guid nr nbr no num number nummer numero numer key code cod codigo codice
     kod ident identifier identifiant identificador identificatore identification kennung
-    kennziffer schluessel schlussel sk pk fk hash token ref pseudonym pseudonyme tunnus nro
+    kennziffer schluessel schlussel sk pk fk hash token ref reference referenz referencia
+    riferimento pseudonym pseudonyme tunnus nro
     broj cislo 号 番号
     """
 )
@@ -142,16 +143,21 @@ _ENDS_LIKE_AN_ID = _word_set(
 _NUMBERED_PLACES = _word_set(
     "house room flight line page version floor period week day month quarter street building"
 )
-# Things whose `num` is an identifier. For the codes of other things, such as education, it is a
-# number.
+# Things whose number is an identifier, in names such as `PRVDR_NUM` and `num_sinistre`. For other
+# things, such as education and rooms, it is a number.
 _NUMBERED_THINGS = _word_set(
-    "prvdr provider vendor supplier account acct policy contract product item store"
+    """
+    prvdr provider vendor supplier account acct compte cuenta conto policy police poliza polizza
+    polis vertrag contract contrat contrato contratto claim schaden sinistre siniestro sinistro
+    loan invoice order product item store agent broker adjuster expediente pratica
+    """
 )
+_NUMBER_WORDS = _word_set("no num nr nro nbr number numero nummer")
 # Things that belong to one person or to several. With a number, they may be the unit.
 _NEAR_PERSONS = _word_set(
     """
     account acct household konto haushalt subject subj menage hogar family device panelist panellist
-    loyalty card iban dossier matricule matricola tessera rut handle login nickname
+    loyalty card iban dossier matricule matricola tessera rut handle login nickname npi
     """
 )
 _FREE_TEXTS = _word_set(
@@ -269,7 +275,7 @@ def split_column_name(name: str) -> tuple[str, ...]:
 
 def _split_identifier(word: str) -> tuple[str, ...]:
     """Split a word such as ``patientid`` into ``patient`` and ``id``."""
-    entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
+    entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS | _NUMBERED_THINGS | _NEAR_PERSONS
     if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
     for identifies in sorted(_IDENTIFIES - {"n"}, key=len, reverse=True):
@@ -323,7 +329,7 @@ def looks_like_identifier(name: str) -> bool:
 
     >>> [
     ...     looks_like_identifier(name)
-    ...     for name in ("VendorID", "PRVDR_NUM", "member", "type_id", "age")
+    ...     for name in ("VendorID", "PRVDR_NUM", "num_poliza", "type_id", "num_claims")
     ... ]
     [True, True, True, False, False]
     """
@@ -342,7 +348,8 @@ def looks_like_identifier(name: str) -> bool:
     # in one word: fullvisitorid, idno
     is_glued = len(last) > 3 and last.endswith(("id", "nr", "nummer", "idno"))
     is_number = len(words) > 1 and last in {"number", "no", "numero"}
-    is_number |= last == "num" and not _NUMBERED_THINGS.isdisjoint(words)
+    if not _NUMBERED_THINGS.isdisjoint(words):
+        is_number |= not _NUMBER_WORDS.isdisjoint(ends)
     return (
         is_person_alone
         or (is_glued and last not in _ENDS_LIKE_AN_ID)

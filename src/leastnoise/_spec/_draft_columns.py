@@ -74,6 +74,12 @@ class SourceColumn:
         return self.field.type is not None
 
     @property
+    def is_identifier(self) -> bool:
+        """Whether the values seem to identify things, so that their sum has no meaning."""
+        has_codes = self.kind == "whole" and names_few_codes(self.name)
+        return _may_name_person(self) and not has_codes
+
+    @property
     def draft_zone(self) -> str | None:
         """The time zone in the schema, which defines days.
 
@@ -175,7 +181,7 @@ def _describe_column(field: SchemaField, names: Sequence[str]) -> SourceColumn:
 
 def _reason_left_out(name: str, kind: str) -> str:
     """Return why a draft leaves out a column, or "" if it keeps it."""
-    if kind in {"text", "whole"}:
+    if kind in {"text", "whole", "number"}:
         if names_person(name):
             return _A_PERSON
         if names_row_identifier(name):
@@ -263,8 +269,8 @@ def _suggest_domain_keys(column: SourceColumn) -> dict[str, Any]:
         return {"categories": [0, 1], "outside": "other"}
     if kind == "whole" and column.declares_type and names_few_codes(name):
         return {"integers": [0, 9], "outside": "other"}
-    if kind == "whole" and looks_like_identifier(name):
-        # codes of things, which are in a public list
+    if looks_like_identifier(name):
+        # codes of things, which are in a public list; whole numbers with nulls may be floats
         return {"categories": [BLANK]}
     if of_type := _type_range_keys(column):
         return of_type

@@ -573,7 +573,7 @@ def _attribute_fields(
     codes: list[Any] = [
         code.strip() for code in field_texts.get("list", "").splitlines() if code.strip()
     ]
-    if column.kind == "whole":
+    if column.kind in {"whole", "number"}:
         codes = [parse_number(code) for code in codes]
     fields["codes"] = [*dict.fromkeys(codes)]
     count = 0
@@ -788,7 +788,9 @@ def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
     They are the choices of the form, and suggestions from names and types of columns.
     """
     suggested = {
-        number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
+        number: FORMS["text" if column.is_identifier else column.kind]
+        for number, column in enumerate(data.columns)
+        if column.kind
     }
     person_columns = [number for number, column in enumerate(data.columns) if column.names_person]
     files = sorted(
