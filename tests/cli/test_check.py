@@ -237,5 +237,6 @@ def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:
     page = run.succeeds("check", "visits.toml").out
     assert "rows used      2 (100.0%)" in page
     assert (
-        "1 (50.0%) of them have no number where one is to be summed: a guard counts these" in page
+        "1 (50.0%) of them have no number where a number is to be summed: a guard counts these"
+        in page
     )

@@ -1,6 +1,6 @@
 """Charts of numbers with intervals, defined as Vega-Lite specifications.
 
-Charts are interactive in notebooks. Elsewhere they are pictures, which are drawn without a network.
+Charts are interactive in notebooks. Elsewhere, they are pictures, which need no network.
 
 Each family of charts has a file, and each chart has a line in the registry. A chart receives keys,
 answers and intervals, but not their source.

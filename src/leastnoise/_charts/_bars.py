@@ -30,7 +30,7 @@ from leastnoise._charts._picture import (
 )
 
 _MOST_BARS = 40  # bars that can be distinguished on a page; a choice of layout
-_LARGEST_SHOWN = 20  # bars of a table with more than `_MOST_BARS` cells; a choice of layout
+_LARGEST_SHOWN = 20  # bars of a table that has more than `_MOST_BARS` cells; a choice of layout
 _MOST_ERRORS = 40  # tables in the chart of expected errors; a choice of layout
 # An interval is only cut off if the others would otherwise fill less than a fifth of the axis.
 _LARGEST_STRETCH = 5.0
@@ -145,7 +145,7 @@ def bar_layers(picture: Picture, tooltip: list[Spec], ticks: int = 5) -> list[Sp
 
 
 def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Draw expected errors of tables, given as (name, typical, largest).
+    """Draw expected errors of tables; each is a tuple (name, typical, largest).
 
     Each of the first forty tables has a bar for the typical error and a tick for the largest error.
     """
@@ -185,8 +185,8 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 def _dot_axis_ends(rows: Sequence[DotRow]) -> tuple[float, float]:
     """Return the ends of an axis that shows all values and most intervals.
 
-    An interval is not fully shown if it would make the axis over five times as long, because the
-    others could then hardly be distinguished. The narrower half of the intervals is always shown.
+    An interval is not fully shown if it would make the axis over five times as long. The others
+    could then hardly be distinguished. The narrower half of the intervals is always shown.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
     intervals = [(low, high) for _, _, _, low, high in rows if low <= high]

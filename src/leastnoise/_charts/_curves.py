@@ -141,7 +141,7 @@ def line_layers(
         picture: the table.
         axis: the axis of prefix sums or dates.
         ticks: the approximate number of ticks on the axis of answers.
-        may_start_above_zero: whether the axis of answers may begin above 0.
+        may_start_above_zero: whether the axis of answers may start above 0.
     """
     x: Spec = {
         "field": "x",
@@ -171,8 +171,8 @@ def isolated_layers(
 ) -> list[Spec]:
     """Return Vega-Lite layers that show points without neighbours as dots.
 
-    A line does not show such points. If there are none, no layers are returned, because Vega warns
-    of layers without rows.
+    A line does not show such points. If there are no rows, no layers are returned, because Vega
+    warns of layers without rows.
     """
     if not any("alone" in row for row in records):
         return []
@@ -368,8 +368,8 @@ def draw_multiples(picture: Picture) -> Spec:
             rows += step_records(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
         else:
             rows += _bar_records(inner, order, name, (answer, low, high))
-    # The labels of the axes need room: numbers on the left of each small chart, or names on the
-    # left of the first.
+    # The labels of the axes need room. They are numbers on the left of each small chart, or names
+    # on the left of the first chart.
     if is_histogram:
         spacing = 14
         small_chart = {

@@ -25,8 +25,8 @@ _PANEL_HEIGHT = 84
 def suits_panels(picture: Picture) -> bool:
     """Return whether a table can be drawn as small charts of lines over time.
 
-    The table must have a key of dates and one or two keys of names: at most forty groups, and at
-    most six lines in each small chart.
+    The table must have a key of dates and one or two keys of names. It may have at most forty
+    groups, and at most six lines in each small chart.
     """
     position = find_time_axis(picture)
     if position is None or len(picture.axes) not in {2, 3}:
@@ -43,8 +43,8 @@ def suits_panels(picture: Picture) -> bool:
 def draw_panels(picture: Picture) -> Spec:
     """Draw a small chart of lines with bands over time for each group.
 
-    All charts have the same axis of answers, unless the groups differ so much in size that the
-    lines of small groups would look flat.
+    All charts have the same axis of answers, with one exception: if the groups differ much in size,
+    the lines of small groups would look flat.
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]

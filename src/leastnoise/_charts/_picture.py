@@ -225,8 +225,8 @@ MUTED = "#4d5a66"
 RULE = "#d5dbe1"
 BAR = "#6aa5cc"
 WHISKER = "#12344d"
-# The colours are from Okabe and Ito 2008, without yellow, which is not legible on white. Each
-# colour is combined with a different dash.
+# The colours are from Okabe and Ito 2008. Yellow is left out, because it is not legible on white.
+# Each colour is combined with a different dash.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 3])
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"

@@ -92,7 +92,7 @@ def _shade_cells(
     """Return the parts of a Vega-Lite specification for shaded cells.
 
     Returns:
-        The records of the cells, the encoding of colours, the largest absolute answer, and the
+        The records of the cells; the encoding of colours; the largest absolute answer; and the
         encodings of axes and tooltips.
 
     Two colours are used if over 5% of the cells are certainly below 0. Noise alone causes this for

@@ -86,8 +86,8 @@ class JoinFit:
     Attributes:
         table: the name of the joined table; empty for a data frame.
         matched: the number of rows with exactly one partner.
-        several: the number of rows without a partner because their key occurs more than once in the
-            joined table.
+        several: the number of rows without a partner because their key occurs in several rows of
+            the joined table.
         keys: the number of distinct keys of the joined table.
         doubled: the number of keys that occur more than once in the joined table.
     """
@@ -580,7 +580,7 @@ def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> I
         yield f"    {_format_share(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
-        yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
+        yield f"without unit {_format_share(fit.without_unit, fit.rows)}; these rows are left out"
     if fit.cut:
         yield (
             f"cut            {_format_share(fit.cut, fit.rows)}, "
@@ -629,8 +629,8 @@ def _used_rows_lines(fit: DomainFit) -> Iterator[str]:
     yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
-            f"    {_format_share(fit.unreadable, fit.used)} of them have no number where one is to "
-            "be summed: a guard counts these as not used"
+            f"    {_format_share(fit.unreadable, fit.used)} of them have no number where a number "
+            "is to be summed: a guard counts these rows as not used"
         )
     shown = [(names, count) for names, count in fit.left_out if count]
     for names, count in shown[:_MOST_TABLES]:

@@ -2,10 +2,10 @@
 
 The module also minimises the largest ratio of error to target.
 
-A goal is the error that a table, or a statistic that follows from tables, may have. Balancing
-changes the weights of the tables until the largest ratio of an error to its goal is as small as
-possible. Other objectives replace the total squared error as the number that a plan minimises. This
-module reads no data.
+A goal is the error that a table may have. It may also be the error of a statistic that follows from
+tables. Balancing changes the weights of the tables until the largest ratio of an error to its goal
+is as small as possible. Other objectives replace the total squared error as the number that a plan
+minimises. This module reads no data.
 """
 
 import itertools
@@ -68,10 +68,9 @@ class MeanGoal:
 
     It limits the errors of both tables from which the means are computed. The error of a mean m is
     the error of S - m C divided by the size n. Let low and high be the bounds of the measure.
-    S - m C is linear in m, so S = (high (S - low C) - low (S - high C)) / (high - low) and
-    C = ((S - low C) - (S - high C)) / (high - low). The error of each is at most the largest error
-    of S - m C times the sum of the absolute coefficients. With weights, C and the size are sums of
-    weights.
+    S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S
+    - low C) - (S - high C)) / (high - low). The error of each is at most the largest error of S - m
+    C times the sum of the absolute coefficients. With weights, C and the size are sums of weights.
 
     Attributes:
         statistic: the means.
@@ -530,9 +529,9 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
     It is the lower bound on the weighted squared error of the tables with goals, divided by the sum
     of their weights.
 
-    It holds because a table's largest standard error is at least the root mean square, half a step
-    of the noise at least nothing, and the ratio of a mean at least its tables' ratio, as
-    `MeanGoal` says. With the targets of other statistics it is only about a bound.
+    It holds for three reasons: a table's largest standard error is at least the root mean square;
+    half a step of the noise is at least 0; and the ratio of a mean is at least the ratio of its
+    tables, as `MeanGoal` says. With the targets of other statistics it is only about a bound.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
@@ -616,7 +615,7 @@ def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
 
 
 def smallest_privacy(privacy: Privacy | Least) -> Privacy:
-    """Return a `Privacy` unchanged; for a `Least`, its smallest budget."""
+    """Return a `Privacy` unchanged; for a `Least`, return its smallest budget."""
     if isinstance(privacy, Least):
         return privacy.privacy(SMALL)
     return privacy
@@ -741,8 +740,8 @@ def plan_worst_ratio(
 ) -> Plan:
     """Return the plan with the least largest ratio of an error to its target.
 
-    Without targets, each error is divided by the error that the table would have if only this table
-    were planned.
+    If there are no targets, each error is divided by the error that the table would have if only
+    this table were planned.
     """
     if workload.has_targets or search.comparisons:
         goals = table_goals(workload, level, search.comparisons)
@@ -798,8 +797,10 @@ OBJECTIVES = {
     "worst": (plan_worst_ratio, worst_seconds),
     "relative": (plan_relative_error, planning_seconds),
 }
-"""The objectives other than the total, by their names in a spec: the function that plans for each,
-and an estimate of its CPU seconds."""
+"""The objectives other than the total, by their names in a spec.
+
+Each has two entries: the function that plans for it, and an estimate of its CPU seconds.
+"""
 
 
 class TargetStatus(NamedTuple):
@@ -878,7 +879,7 @@ class Price:
     saved: float  # the decrease of the budget if only the other tables are requested
 
 
-MOST_PRICED = 24  # the most tables, because each takes a plan
+MOST_PRICED = 24  # maximum number of tables; each of them needs a plan
 # If at least this share of the tables remains, they are reweighted, and strategies are not
 # compared.
 _NEARLY_ALL = 0.9

@@ -155,7 +155,10 @@ def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredCo
 
 
 def _with_search_share(table: MeasuredColumn, number_of_searches: int) -> MeasuredColumn:
-    """Return a table; if it is searched, with its share of the search budget."""
+    """Return a table.
+
+    If it is searched, it has a share of the search budget.
+    """
     if table.kind != "text":
         return table
     share = SEARCH_SHARE / number_of_searches
@@ -168,8 +171,8 @@ def with_categories(
 ) -> tuple[MeasuredColumn, ...]:
     """Return the tables of a profile after the searches for categories.
 
-    If no categories were found in a column, it is counted only as numbers or, if it is not counted
-    as numbers, by common codes.
+    If no categories were found in a column, it is counted only as numbers. If it is not counted as
+    numbers, it is counted by common codes.
 
     Args:
         tables: the tables before the searches.
@@ -193,9 +196,10 @@ def with_categories(
 def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
     """Return the edges of cells for numbers on a signed logarithmic grid.
 
-    The edges are ascending. The grid has six cells per decade from 10 to 10^9, one per decade up to
-    10^15, the whole numbers from 0 to 10, and coarser cells below 0. For the kind "number" it also
-    has cells below 1, and narrow cells that begin at the whole numbers from 0 to 10.
+    The edges are ascending. The grid has four parts: six cells per decade from 10 to 10^9; one cell
+    per decade up to 10^15; the whole numbers from 0 to 10; and coarser cells below 0. For the kind
+    "number" it also has cells below 1, and narrow cells that begin at the whole numbers from 0 to
+    10.
 
     Args:
         kind: "whole" or "number".

@@ -193,8 +193,8 @@ def _misfit_reason(findings: ColumnFindings) -> str:
         )
     if findings.measured.is_searched:
         return (
-            f"about {percent} of its values are rare texts; "
-            "if it has a code list, list its categories"
+            f"about {percent} of its values are rare texts. If it has a code list, list its "
+            "categories"
         )
     if findings.measured.is_number:
         misfit = "no numbers"

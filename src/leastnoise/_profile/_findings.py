@@ -96,7 +96,7 @@ class ColumnFindings:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; for whole numbers both bounds are included."""
+        """The drafted bounds of numbers; for whole numbers, the interval contains both."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]

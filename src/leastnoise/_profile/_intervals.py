@@ -44,7 +44,10 @@ def level_of_two_intervals(level: float) -> float:
 
 
 def share_interval(part: Interval, whole: Interval) -> Interval:
-    """Return the share of a part; its interval holds if both intervals hold."""
+    """Return the share of a part.
+
+    Its interval holds if both intervals hold.
+    """
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)
     low = part.low / whole.high

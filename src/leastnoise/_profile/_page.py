@@ -53,7 +53,8 @@ class ColumnView(NamedTuple):
         unreadable: the share of values that fit no cell.
         note: a warning, or an empty text.
         bars: the texts of the occupied cells.
-        hidden_note: a sentence on how many cells are hidden, and why; empty if none is hidden.
+        hidden_note: a sentence on how many cells are hidden, and why; an empty text if no cell is
+            hidden.
     """
 
     number: int
@@ -91,7 +92,8 @@ class UnitView(NamedTuple):
     Attributes:
         sentences: sentences on the number of units, the mean size, and the drafted limit.
         bars: the texts of the occupied cells.
-        hidden_note: a sentence on how many cells are hidden, and why; empty if none is hidden.
+        hidden_note: a sentence on how many cells are hidden, and why; an empty text if no cell is
+            hidden.
     """
 
     sentences: tuple[str, ...]
@@ -267,7 +269,7 @@ def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> C
 
 
 def _describe_misfit(column: ColumnFindings, catalogue: Catalogue) -> str:
-    """Return a warning if a column cannot be described; empty otherwise."""
+    """Return a warning if a column cannot be described, or ""."""
     if not column.fits_type and column.measured.is_searched:
         return catalogue.say("profile_misfit_text")
     if not column.fits_type:

@@ -153,7 +153,10 @@ class ProfilePlan:
         return replace(self, tables=tables, table_share=table_share)
 
     def with_max_rows(self, max_rows: int) -> "ProfilePlan":
-        """Return the plan with this ``max_rows``, unless the request has its own."""
+        """Return the plan with this ``max_rows``.
+
+        If the request has another limit, that limit is used.
+        """
         if self.request.max_rows is not None:
             return self
         return replace(self, request=replace(self.request, max_rows=max_rows))

@@ -118,15 +118,16 @@ def profile(
             profile is finished.
         delta: the delta of the budget. With a delta, half of the budget is spent on searches for
             the categories of texts. Without a delta only common codes are counted.
-        total: the total epsilon of the data set, for this profile and all later releases, if the
-            ledger is created now; the delta grows in proportion. Defaults to the budget of the
-            profile.
+        total: the total epsilon of the data set, for this profile and all later releases. It is
+            used if the ledger is created now; the delta grows in proportion. Defaults to the budget
+            of the profile.
         unit: ``"row"``, or the column that names a person. Required if a column may name persons.
         max_rows: the largest number of rows of a person that count. If it is None and ``unit`` is a
-            column, it is chosen from a histogram of the number of rows per unit, which gets a tenth
-            of the tables' budget.
+            column, a histogram of the number of rows per unit determines it. The histogram gets a
+            tenth of the tables' budget.
         ledger: the file of the ledger; defaults to a file next to the data.
-        seed: a seed for reproducible noise, which protects nobody, for tests; nothing is paid.
+        seed: a seed for reproducible noise, for tests. Such noise protects nobody, and nothing is
+            paid.
 
     Returns:
         The finished profile, with the paths of its page and drafted spec.
@@ -135,10 +136,10 @@ def profile(
         InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger cannot be used; nothing was spent.
-        PaidError: an error occurred after the payment; the same call finishes the profile.
+        PaidError: an error occurred after the payment. The same call finishes the profile.
 
-    Guarantees: a profile satisfies its epsilon and delta for the unit, because the release and the
-        searches before the release stay within this budget. Page and draft are computed from the
+    Guarantees: a profile satisfies its epsilon and delta for the unit. The release, and the
+        searches before the release, stay within this budget. Page and draft are computed from the
         noisy answers, and cost nothing. Only names and types of columns are read before the
         payment.
 
@@ -272,7 +273,9 @@ def _seed_note(seed: int | None) -> str:
 
 
 def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
-    """Return whether the directory contains this profile; raise if it has others.
+    """Return whether the directory contains this profile.
+
+    Raises an error if it contains another profile.
 
     Args:
         plan: the plan of the profile.
@@ -285,7 +288,7 @@ def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
         if not request_path.exists():
             if any(plan.folder.iterdir()):
                 raise InputError(
-                    "The directory of a profile must be new or have this profile; got "
+                    "The directory of a profile must be new or contain this profile; got "
                     f"{plan.folder}, which has other files. Choose another name."
                 )
             return False
@@ -356,7 +359,7 @@ def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ..
 
 
 def _list_payment_ids(ledger: Path | None) -> set[str]:
-    """Return the ids of all payments in a ledger; empty without a ledger."""
+    """Return the ids of all payments in a ledger; none if there is no ledger."""
     if ledger is None:
         return set()
     return {entry.id for entry in Ledger.open(ledger).entries()}

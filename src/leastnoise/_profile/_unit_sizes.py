@@ -77,8 +77,8 @@ class LimitEffect:
     Attributes:
         max_rows: the limit.
         cut_units: the share of units that have more rows than the limit.
-        cut_rows: the share of rows beyond the limit; None if noise hides it, because it is not
-            clear that any unit has more rows.
+        cut_rows: the share of rows beyond the limit; None if noise hides it: then it is not clear
+            that any unit has more rows.
     """
 
     max_rows: int
@@ -135,10 +135,10 @@ class UnitSizes:
 def describe_unit_sizes(release: Release) -> UnitSizes:
     """Compute findings from a released histogram of the number of rows per unit.
 
-    The drafted limit is the smallest end of a cell that a share `COVERED_UNITS` of the units does
-    not exceed, as far as this can be determined despite the noise. Means and shares of rows use
-    only the cells up to ``largest``, because the noise of a cell with very many rows would hide
-    them.
+    The drafted limit is the end of a cell: the smallest end that a share `COVERED_UNITS` of the
+    units does not exceed, as far as the noise allows this to be determined. Means and shares of
+    rows use only the cells up to ``largest``, because the noise of a cell with very many rows would
+    dominate them.
 
     Args:
         release: the release of the plan from `plan_unit_sizes`.
@@ -180,7 +180,7 @@ def _choose_limit(units_beyond: Sequence[Interval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
     It is the smallest end that enough units do not exceed. The search also stops if the number of
-    units beyond is smaller than its error; otherwise noise in the cells of many rows could lead to
+    units beyond is smaller than its error. Otherwise, noise in the cells of many rows could lead to
     a large limit.
     """
     most_units = (1 - COVERED_UNITS) * units_beyond[0].value

@@ -71,8 +71,8 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
 }
 # How numbers beyond the bounds are treated; the first value is the default.
 _BEYOND = ("clip", "drop", "other")
-# The [[workload]] table of each kind of question. $groups are the ticked columns by name, $by is a
-# list of them.
+# The [[workload]] table of each kind of question. $groups stands for the ticked columns by name,
+# and $by for a list of them.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "counts": {"queries": "$groups"},
     "top": {"queries": "$groups"},
@@ -131,7 +131,7 @@ class DataColumns:
         folder: the folder for the new spec, which is the folder of the data file or the current
             folder.
         source_settings: the keys and values of ``[source]`` in the spec.
-        suggested: the columns, with settings that their names and types suggest.
+        suggested: the columns, with the settings that their names and types suggest.
     """
 
     name: str
@@ -163,7 +163,7 @@ def _states_margin(form: Form) -> bool:
 
 
 def _read_margin(form: Form) -> str:
-    """Return the margin of error that a form states; empty if it states a budget."""
+    """Return the margin of error of a form, or "" if it states a budget."""
     if not _states_margin(form):
         return ""
     margin = form.get("margin", "")
@@ -182,9 +182,9 @@ def spec_from_form(
     Args:
         data: the columns of the data.
         form: the texts of the form fields by name.
-        language: the language of the page, which may have a decimal comma.
-        allow_no_question: whether the form may have no question, because SQL statements replace the
-            workload. Without questions, the spec describes all columns.
+        language: the language of the page; its decimal mark may be a comma.
+        allow_no_question: whether the form may have no question. This is allowed if SQL statements
+            replace the workload. Without questions, the spec describes all columns.
     """
     if load_catalogue(language).decimal_mark == ",":
         form = _replace_decimal_commas(form)
@@ -380,7 +380,7 @@ class Question(NamedTuple):
     Args:
         kind: the kind of question, a key of ``_QUESTIONS``.
         groups: the attributes that split the table, each with its query set.
-        of: the column whose sum or distribution is requested; empty for counts.
+        of: the column whose sum or distribution is requested; empty if rows are counted.
         weight: the column of weights; empty without weights.
         size: the public number of rows of a group; empty if there is none.
         measure: the name of the measure for totals of persons; empty for other kinds.
@@ -475,7 +475,7 @@ def _column_of_number(number_text: str, column_names: Mapping[int, str], subject
     if not number_text.isdecimal() or int(number_text) not in column_names:
         raise InputError(
             message(
-                "{what} must be of a column of numbers that is published; choose one.",
+                "{what} must be of a published column of numbers; choose one.",
                 what=subject,
             )
         )
@@ -778,7 +778,10 @@ def _read_form(arguments: Mapping[str, Any]) -> Form:
 
 
 def _read_language(arguments: Mapping[str, Any]) -> str:
-    """Return the language in a request; raise InputError if it is unknown."""
+    """Return the language in a request.
+
+    Raises an `InputError` if it is unknown.
+    """
     return one_of("the language", arguments.get("language"), LANGUAGES)
 
 

@@ -67,11 +67,11 @@ class RowSetting:
 
 @dataclass(frozen=True, slots=True)
 class PageRow:
-    """A row of the planning page: one table, or tables that belong together.
+    """A row of the planning page: a table, or tables that belong together.
 
     Args:
         entry_number: the index of the [[workload]] table in the spec.
-        workload_entry: this [[workload]] table without the keys that `RowSetting` determines.
+        workload_entry: this [[workload]] table; the keys that `RowSetting` determines are left out.
         products: the tables of the row.
         statistic: the mean, quantiles or distribution function that needs the tables.
     """
@@ -155,7 +155,7 @@ class Draft:
 
     @property
     def horizon(self) -> str:
-        """The number of periods and the last day of the series; empty if there is none."""
+        """The number of periods and the last day of the series; None if it has none."""
         if self.dates is None:
             return ""
         return f"{self.periods}, {self.dates.reaching(self.periods).end}"
@@ -239,7 +239,7 @@ def _find_statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic |
 
 
 def _requested_variables(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the measures, or the attribute, that a statistic is about."""
+    """Return the measures or the attribute of a statistic."""
     of = request["of"]
     first = (of,) if isinstance(of, str) else tuple(of)
     return (*first, *request.get("on", ()))
@@ -277,20 +277,26 @@ def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int
 
 
 def _read_text(value: object) -> str:
-    """Return a text without surrounding blanks; raise InputError for other types."""
+    """Return a text without surrounding blanks.
+
+    Raises an `InputError` for other types.
+    """
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
 
 
 def _read_flag(value: object) -> bool:
-    """Return ``value`` if it is a bool; raise InputError otherwise."""
+    """Return ``value`` if it is a bool.
+
+    Raises an `InputError` otherwise.
+    """
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
     return value
 
 
-# Functions that check changed values: first of the draft, then of a row.
+# Functions that check changed values: first the values of the draft, then the values of a row.
 _FIELD_READERS: Mapping[str, Callable[[object], Any]] = {
     "size": _read_text,
     "delta": _read_text,

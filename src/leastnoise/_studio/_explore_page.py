@@ -72,7 +72,7 @@ class ReleaseExplorer:
     def first(self) -> tuple[TableRequest, str | None]:
         """Return the first table to show, and its measure (None for counts).
 
-        This is a table of the workload if the page can show one, otherwise a table of one
+        It is a table of the workload, if the page can show one. Otherwise, it is a table of one
         attribute, or the total.
         """
         for request, measure in [*self._workload_requests(), *self._simple_requests()]:

@@ -24,7 +24,7 @@ LEVEL_WAYS: Mapping[str, tuple[str, ...]] = {
 MOST_LEVELS = 10  # of a column, in addition to the groups between edges
 _MOST_WIDE = 10**6  # values or digits of a group
 READINGS = ("", "nearest", "down", "up")
-"""How whole numbers read a number with a fraction; empty for outside."""
+"""How whole numbers read a number with a fraction. An empty text means outside."""
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
 _DEFAULT_FORMATS = ["csv", "parquet"]
@@ -46,10 +46,11 @@ _SURVEY_NAMES = {
 LATE = ("drop", "arrival")
 """How a series counts rows that arrive late; the first is the default."""
 _NO_GROUPS = (
-    "Groups must have a line for each, such as 'north = Kiel, Mainz'; got the line {line!r}."
+    "Groups must have one line for each group, such as 'north = Kiel, Mainz'; got the line "
+    "{line!r}."
 )
 _NO_LABELS = (
-    "Labels of {name} must have a line for each code, such as '1 = men'; got the line {line!r}."
+    "Labels of {name} must have one line for each code, such as '1 = men'; got the line {line!r}."
 )
 
 
@@ -209,7 +210,7 @@ def _column_entry(form: Form, number: int, *, is_measure: bool) -> dict[str, Any
 
 
 def series_table(form: Form, column_names: Mapping[int, str]) -> dict[str, Any]:
-    """Return the table [series] for a spec; empty without a series.
+    """Return the table [series] for a spec, or an empty one without a series.
 
     Args:
         form: the form.
@@ -261,7 +262,7 @@ def output_table(form: Form, language: str) -> dict[str, Any]:
 
 
 def survey_table(form: Form) -> dict[str, Any]:
-    """Return the table [survey] for a spec; empty for a full count.
+    """Return the table [survey] for a spec; it is empty for a full count.
 
     Raises:
         InputError: the form states one or two of the three numbers.

@@ -9,8 +9,9 @@ page:
   refused.
 - Origin must be this page if the browser sends it. Every request that changes something must send
   it.
-- The token in the address is valid for one visit. That visit gets a session in a cookie, which only
-  this browser has and which it sends only from this page (HttpOnly, SameSite=Strict).
+- The token in the address is valid for one visit. On that visit, the browser gets a session in a
+  cookie. Only this browser has the cookie, and it sends it only from this page (HttpOnly,
+  SameSite=Strict).
 
 All other requests are refused with status 403 and an empty body.
 """
@@ -51,7 +52,7 @@ _MOST_BYTES = 1_000_000  # of a request
 
 
 class RequestGuard:
-    """Middleware that passes on requests from the studio's page, and no others."""
+    """Middleware that passes on only requests from the studio's page."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app = app
@@ -133,11 +134,14 @@ class Page(NamedTuple):
 
 
 ShowPage = Callable[[Page], Mapping[str, str]]
-"""Shows another page; returns the reply to the browser, which then requests that page."""
+"""A function that shows another page.
+
+It returns the reply to the browser, which then requests that page.
+"""
 
 
 def preferred_language(accepted: str) -> str:
-    """Return the available language that a browser prefers; empty if there is none.
+    """Return the available language that a browser prefers, or "".
 
     Args:
         accepted: the header Accept-Language, such as ``de-AT, en;q=0.5``.

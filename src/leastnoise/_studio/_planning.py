@@ -65,8 +65,8 @@ class BackgroundProcess:
     """Runs one request at a time in another process; a new one ends the last.
 
     Args:
-        receive: called with the number of the request and each message of its process; with None
-            instead of a message when the process has ended.
+        receive: a function that is called with the number of the request and each message of its
+            process. After the process has ended, the message is None.
     """
 
     def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
@@ -134,8 +134,8 @@ def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
     """Return a plan with the same strategy for a changed spec, or None.
 
     The plan has the budget of the spec, and the tables of the spec that the measured queries
-    answer. Its errors are exact, because they are computed again for this budget. The result is
-    None if there is no such plan.
+    answer. Its errors are exact: they are computed again for this budget. The result is None if
+    there is no such plan.
     """
     if isinstance(plan, AdaptivePlan):
         return None
@@ -206,16 +206,17 @@ class PlanningState:
         plan: the plan of the draft, or a rescaled plan until the draft is planned; None if there is
             neither.
         ready: whether ``plan`` was computed for exactly this draft.
-        doing: the task of the background process, "planning" or "pricing"; empty if there is none.
+        doing: the task of the background process, "planning" or "pricing"; empty if the process has
+            no task.
         trying: the strategy that is being planned.
-        error: the reason why the last request failed; empty if it did not.
-        prices: for each row, the share of the budget that it needs on its own, and the share that
-            leaving it out saves.
+        error: the reason why the last request failed, or an empty text if it did not fail.
+        prices: for each row, two shares of the budget: the share that the row needs if planned
+            separately, and the share that is saved if the row is left out.
         reference: the plan with which the page compares; None if there is none.
         version: the number of changes of the draft.
         past: earlier drafts; undo restores the last one.
         future: drafts that were undone; redo restores the last one.
-        drag: the number of the slider movement that made the last change; 0 if there is none.
+        drag: the number of the slider movement that made the last change; 0 if no movement made it.
     """
 
     number: int
@@ -348,7 +349,10 @@ class Planning:
         )
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Make the current plan the reference; without a plan, clear the reference."""
+        """Make the current plan the reference.
+
+        If there is no plan, the reference is cleared.
+        """
         plan = self.state.plan_with_known_error
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
@@ -560,7 +564,7 @@ def _period_facts(
 ) -> Iterator[tuple[str, str]]:
     """Yield labels and texts of the facts about a series.
 
-    The facts are its length, the margins of the answers that end in some of its periods, and the
+    The facts are its length; the margins of the answers that end in some of its periods; and the
     error of all answers.
     """
     if draft.dates is None:
@@ -781,8 +785,8 @@ def planning_page(path: Path, language: str = "") -> Page:
 
     Args:
         path: the path of the spec.
-        language: the language of the page; empty for the language that the spec states, or else of
-            the browser.
+        language: the language of the page. If it is empty, the spec's language is used; if the spec
+            states none, the browser's language.
     """
     text = read_spec_text(path)
     planning = Planning(path, text, language)

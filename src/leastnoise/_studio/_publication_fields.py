@@ -32,7 +32,7 @@ class PublicationField:
         group: the section of the form: ``output``, ``names`` or ``survey``.
         key: the catalogue key of the field's label.
         subject: the column or level that the field describes; empty for the whole release.
-        is_text: whether the value is a text that can be translated, and not a number.
+        is_text: whether the value is a text, which can be translated, and not a number.
     """
 
     path: tuple[str, ...]
@@ -143,7 +143,7 @@ def _is_short_entry(entry: object) -> bool:
 
 
 def check_field(fields: tuple[PublicationField, ...], field_id: str, value: object) -> str:
-    """Check the new text of a field; return it without surrounding blanks.
+    """Check the new text of a field, and return it without surrounding blanks.
 
     Raises:
         InputError: the page has no such field, or the value is not one line of text.

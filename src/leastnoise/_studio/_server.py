@@ -22,8 +22,8 @@ class Studio:
         path: a spec, the directory of a release, or data for a new spec. If None, the first page
             asks for the data.
 
-    Guarantees: the server reads the spec and the public files that it names, the release, or the
-        names and types of columns. It never reads a value of the data.
+    Guarantees: the server reads only the spec and the public files that it names, the release, and
+        the names and types of columns. It never reads a value of the data.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -82,7 +82,7 @@ class Studio:
         await self.app(scope, receive, send)
 
     def _set_language(self, language: str) -> None:
-        """Show the page in the browser's language, unless its language is fixed."""
+        """Show the page in the browser's language, unless its language is set."""
         if language and self._page.in_language is not None:
             page = self._page.in_language(language)
             if page is not self._page:

@@ -184,7 +184,7 @@ REFUSED = [
     ),
     (
         "SELECT COUNT(*) FROM sales JOIN other USING (customer)",
-        r"JOIN other USING \(customer\) cannot be answered. Declare the table: in \[source.join\]",
+        r"JOIN other USING \(customer\) cannot be answered. Declare the table in \[source.join\]",
     ),
     (
         "SELECT COUNT(*) FROM sales, other",

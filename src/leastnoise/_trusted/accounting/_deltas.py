@@ -265,8 +265,8 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
 
-    About ``0.22 x^2`` digits cancel, here at most ``0.22 digits``; the computation starts with this
-    many more digits.
+    Cancellation loses about ``0.22 x^2`` digits. Here this is at most ``0.22 digits``, and the
+    computation starts with that many additional digits.
     """
     exact_square = Fraction(x) ** 2
     wide = rounding_contexts(contexts.digits + int(exact_square * 11 / 50) + 10)

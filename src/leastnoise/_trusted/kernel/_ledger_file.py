@@ -566,9 +566,10 @@ def check_read_in_period(content: LedgerContent, read_on: date, day: date) -> No
     _, period = budgets_in_force(content)
     if not is_same_period(period, read_on, day):
         raise LedgerError(
-            f"Reading of the rows began on {read_on}, and it is {day} now, in another {period} of "
-            "the budget. People who are only in these rows could lose two budgets. Nothing was "
-            f"spent. Make the release again, which reads the rows of the present {period}."
+            f"Reading of the rows began on {read_on}, but today is {day}, in another {period} of "
+            "the budget. The budgets of both could be spent on people who are only in these rows. "
+            "Nothing was spent. Start the release again: it then reads the rows of the present "
+            f"{period}."
         )
 
 

@@ -37,7 +37,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 
     Args:
         domain: the domain of the plan.
-        privacy: the unit of the plan, and the bounds on its rows.
+        privacy: the unit of the plan and the bounds on its rows.
         table: the private rows.
 
     Raises:
@@ -96,7 +96,7 @@ def draw_answers(
     """Return the noisy answers to the queries of every block.
 
     Args:
-        measurements: the measured queries, which the caller has verified and paid for.
+        measurements: the measured queries; the caller has verified and paid for them.
         table: the private rows.
         entropy: the source of the noise.
 
@@ -153,7 +153,8 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         table: the private rows, which belong to the measurements.
 
     Returns:
-        Pairs in any order: the index of a block and its answers, an int64 array of shape (rows,).
+        Pairs in any order. Each has the index of a block and the block's answers, an int64 array of
+        shape (rows,).
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
     >>> [

@@ -96,7 +96,7 @@ def discrete_laplace(
             ) // int(scale_at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
-        # L4: with both signs allowed, zero would be drawn twice as often
+        # L4: if both signs were allowed, zero would be drawn twice as often
         accepted &= ~(zero & negative)
         return apply_signs(magnitude, negative), accepted
 
@@ -228,7 +228,7 @@ def discrete_gaussian(
             parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
         )
         negative = random_signs(size, entropy)
-        # G5: with both signs allowed, zero would be drawn twice as often
+        # G5: if both signs were allowed, zero would be drawn twice as often
         accepted &= (y != 0) | far | ~negative
         return apply_signs(y, negative), accepted
 

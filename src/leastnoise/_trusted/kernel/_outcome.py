@@ -46,7 +46,9 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     # a period gives a tuple of its rows
     blocks = outcome.values if isinstance(outcome, Observation) else outcome
     if not isinstance(blocks, tuple):
-        raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
+        raise TypeError(
+            f"the result of a step is a {type(outcome).__name__}, which the ledger cannot store"
+        )
     yield '{"values": ['
     for index, values in enumerate(blocks):
         yield (", " if index else "") + noisy_array_to_json_text(values)
@@ -81,7 +83,10 @@ def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
     """
 
     def reader(value: Any) -> IntArray:
-        """Return the chosen cells of the JSON value; raise if they are impossible."""
+        """Return the chosen cells of the JSON value.
+
+        Raises an error if they are impossible.
+        """
         chosen_cells = array_from_json(value["cells"], group_count).astype(np.int64)
         if (
             chosen_cells.shape != (group_count,)

@@ -1,7 +1,7 @@
 """Draw measurements period by period.
 
-A private file keeps the exact counts of the closed periods, the noise of the last one, and, if the
-rows of a unit in all periods together are bounded, the rows that each unit has used.
+A private file keeps the exact counts of the closed periods and the noise of the last one. If the
+rows of a unit in all periods together are bounded, it also keeps the rows that each unit has used.
 
 The labels (P1 ...) refer to PROOFS-periods.md.
 """
@@ -49,13 +49,13 @@ class ClosedPeriods:
 
     Attributes:
         number: the number of closed periods.
-        tables: two flat, row-major int64 tables over all periods, by the measure that is summed
-            (None for rows) and the attributes. The first holds the frozen counts or sums, with 0 in
-            periods that are not closed. The second holds the largest number of rows that each cell
-            had when a period was closed; it is 0 unless late rows count on arrival.
+        tables: two flat, row-major int64 tables over all periods. Their keys are the measure that
+            is summed (None for rows) and the attributes. The first holds the frozen counts or sums,
+            with 0 in periods that are not closed. The second has the largest number of rows that
+            each cell had when a period was closed. It is 0 unless late rows count on arrival.
         noise: the noise of the queries of the last closed period: an int64 array for each block.
-        used: the rows that each unit has used in the closed periods; None where `has_total_bound`
-            is false, or no period is closed.
+        used: the rows that each unit has used in the closed periods; None if `has_total_bound` is
+            false, or if no period is closed.
 
     >>> ClosedPeriods().number
     0
@@ -97,11 +97,11 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     Args:
         measurements: the measurements of all periods together.
         along: the attribute whose cells are the periods.
-        late: how rows count that come after their period was closed: "drop" (not at all), or
-            "arrival" (in the period in which they come).
+        late: how rows count that arrive after their period was closed: "drop" (they do not count),
+            or "arrival" (they count in the period in which they arrive).
 
     Raises:
-        InputError: a block has no factor on only that attribute, or is a sum with limits, a sum
+        InputError: a block has no factor on only that attribute; or it is a sum with limits, a sum
             while late rows count on arrival, or a count of units in all periods together; or there
             is a unit column, and rows count on arrival or are bounded in cells that are not the
             periods; or units are counted in groups of cells, and their rows are bounded in all
@@ -134,8 +134,8 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     ):
         raise InputError(
             "A series that counts units in groups of cells (levels, ranges or windows) must bound "
-            f"a unit's rows in each period of {along!r} (max_per_cell), and not by "
-            "fewer in all of them (max_rows)."
+            f"a unit's rows in each period of {along!r} (max_per_cell). Its bound in all periods "
+            "(max_rows) must not be smaller."
         )
     refused_measures = {
         name
@@ -151,8 +151,8 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
         ):
             raise InputError(
                 f"Every measured table of a series must include the periods of {along!r} and count "
-                "rows; where late rows are dropped, it may also count the units of each period, "
-                "or sum a measure without limits. Make the plan again."
+                "rows. If late rows are dropped, it may also count the units of each period, or "
+                "sum a measure without limits. Make the plan again."
             )
 
 
@@ -178,11 +178,11 @@ def close_period(
         entropy: the source of the noise.
 
     Returns:
-        The closed periods, which now include this period; they are private.
+        The closed periods; they now include this period and are private.
 
     Raises:
         InputError: the rows of units are bounded in all periods, and the table was read with a
-            record of used rows that differs from the record in the closed periods.
+            wrong record of used rows: it differs from the record in the closed periods.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -217,7 +217,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # views whose first axis is the period; writing to them changes ``tables``
+        # views whose first axis is the period. Writing to them changes ``tables``
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )
@@ -258,9 +258,9 @@ def _rows_used_after_closing(table: Table, closed_before: ClosedPeriods) -> Used
         if used_before.equals(recorded):
             return use.used_after(closed_before.number + 1)
     raise InputError(
-        "The rows of this series were read without the record of used rows in the closed "
-        "periods, which bounds the rows of a unit in all periods. Run the series again; "
-        "nothing was drawn."
+        "The rows of this series were read without the record of used rows in the closed periods. "
+        "This record bounds the rows of a unit in all periods. Run the series again; nothing was "
+        "drawn."
     )
 
 
@@ -362,12 +362,14 @@ def fingerprint_measurements(measurements: Measurements, along: str, late: str) 
 
 
 def required_table_keys(measurements: Measurements) -> list[TableKey]:
-    """Return the keys of the tables that the measurements need, each once.
+    """Return the keys of the tables that the measurements need.
+
+    No key occurs twice.
 
     A key consists of the measure that is summed, or None if rows are counted, and the attributes.
 
     Args:
-        measurements: the measurements of all periods together; distances from both ends of a
+        measurements: the measurements of all periods together. Distances from both ends of a
             measure also need the counts of its values, or of rows.
 
     >>> required_table_keys(
@@ -450,12 +452,12 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
     Args:
         file: next to the ledger.
         owner: the payment and the fingerprint to which the file must belong.
-        recorded_periods: the number of periods that the ledger has recorded; the file holds the
-            same number, or one more period whose record is missing in the ledger.
+        recorded_periods: the number of periods that the ledger has recorded. The file has the same
+            number, or one more period whose record is missing in the ledger.
 
     Raises:
-        LedgerError: the file is missing or damaged, belongs to another payment or other
-            measurements, or is older or newer than the ledger.
+        LedgerError: the file is missing or damaged; it belongs to another payment or other
+            measurements; or it is older or newer than the ledger.
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
@@ -477,8 +479,8 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
     except (OSError, ValueError, TypeError):
         raise LedgerError(
             f"The private file {file} is missing, is damaged, or does not match the ledger's "
-            "entry of this series. Later periods need its counts of the closed periods, which "
-            "cannot be computed again from rows that have changed since. Restore the file. "
+            "entry of this series. Later periods need its counts of the closed periods. These "
+            "cannot be computed again, because the rows have changed since then. Restore the file. "
             "Without it no later period can be drawn; `leastnoise resume` can still publish the "
             "periods that were drawn."
         ) from None

@@ -2,10 +2,10 @@
 
 The measure is the least cost of a partition of the table's cells into blocks of a tree, plus noise.
 
-A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
-distances of a block's counts from their median; one record changes one block of each partition
-(C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers,
-multiples of 1 / GRID, and functions of private counts: no cost leaves the kernel without noise.
+A partition B has the cost ``sum over b of dev(x, b) + penalty``. Here dev is the sum of the
+distances of a block's counts from their median. One record changes one block of each partition
+(C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers, in
+multiples of 1 / GRID, and functions of private counts. No cost leaves the kernel without noise.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ class LeastCost:
     It is a frozen value of public numbers, and the only kind of choice in a series of steps.
 
     Args:
-        attributes: one attribute, whose cells lie on a line, or two; the cells of the first of two
-            are the rows of the table.
-        epsilon: the privacy loss of the answer, for any distance of neighbours.
+        attributes: one attribute, whose cells lie on a line, or two attributes. The cells of the
+            first of two are the rows of the table.
+        epsilon: the privacy loss of the answer; it is the same for any distance of neighbours.
         penalty: the cost of each block in addition to its deviation from the median, in records.
 
     Raises:
@@ -92,8 +92,8 @@ class LeastCost:
 
         Args:
             cells: counts, int64 of shape (n,) or (height, width); private.
-            neighbour_distance: the number of records by which neighbours differ: k for add/remove
-                of a unit of k rows, 2 k for replace.
+            neighbour_distance: the number of records by which neighbours differ: k if a unit of k
+                rows is added or removed, 2 k if it is replaced.
             entropy: the source of the noise.
 
         Returns:
@@ -132,12 +132,13 @@ def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], li
         counts: int64 of shape (n,) or (height, width); private.
 
     Returns:
-        The counts in the order of the tree; for each level, coarse to fine, where each of its
-        blocks begins; and for each level but the last the first child of each block in the next.
+        Three results: the counts in the order of the tree; for each level, coarse to fine, where
+        each of its blocks begins; and for each level but the last, the first child of each block in
+        the next level.
 
     Raises:
         InputError: the counts are not an int64 array of one or two dimensions with 1 to 2^24 cells.
-        InternalError: the tree, which is not trusted, is not a tree (O2).
+        InternalError: the tree is not a tree (O2). The code that makes it is not trusted.
 
     >>> order_counts_by_tree(np.array([[3, -1]]))
     (array([3, 0]), [array([0]), array([0, 1])], [array([0])])
@@ -192,7 +193,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
         starts: for each level, the positions where its blocks begin.
 
     Returns:
-        One int64 array for each level. The array of the last level, which has single cells, is 0.
+        One int64 array for each level. The array of the last level is 0, because this level has
+        single cells.
 
     >>> [
     ...     (cost / GRID).tolist()

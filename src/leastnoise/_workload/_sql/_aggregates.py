@@ -2,7 +2,7 @@
 
 The operand of SUM or AVG is a sum of terms. A term is a factor times a measure, or times 1, in some
 of the rows. So ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two
-released sums, and the mean of zeros and ones is a quotient of two released counts.
+released sums. The mean of zeros and ones is a quotient of two released counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,8 @@ Boxes = tuple[CellBox, ...]
 
 _NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
 _ADVICE = {
-    "Min": "Take a quantile such as 0.01: one person decides an extreme",
-    "Max": "Take a quantile such as 0.99: one person decides an extreme",
+    "Min": "Take a quantile such as 0.01, because one person decides an extreme",
+    "Max": "Take a quantile such as 0.99, because one person decides an extreme",
     **dict.fromkeys(
         ("AnyValue", "First", "Last", "ArrayAgg", "GroupConcat"),
         "Name the column in GROUP BY, which lists its values",
@@ -117,10 +117,10 @@ class AggregateReader:
         Args:
             columns: finds the attributes and measures that columns refer to.
             unit: the column of the privacy unit.
-            where: the boxes of WHERE. One box is a condition of the selection itself; if there are
-                several, each aggregate is computed over every box.
+            where: the boxes of WHERE. If there is one box, it is a condition of the selection
+                itself. If there are several, each aggregate is computed over every box.
             answer_node: returns the column of a released answer.
-            are_added_up: whether each group has the rows of several released groups.
+            are_added_up: whether each group consists of the rows of several released groups.
         """
         from sqlglot import exp
 
@@ -238,8 +238,8 @@ class AggregateReader:
         if not isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
             raise refused(
                 node.sql("duckdb"),
-                "Write PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column); for the most "
-                "frequent value, ORDER BY COUNT(*) DESC with GROUP BY of the column",
+                "Write PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column). For the most "
+                "frequent value, use ORDER BY COUNT(*) DESC with GROUP BY of the column",
             )
         (ordered,) = node.expression.expressions
         share = read_number(function_name(node.this), node.this.this)
@@ -294,7 +294,10 @@ class AggregateReader:
     # COUNT, SUM and AVG
 
     def _count(self, node: Node, boxes: Boxes) -> Node:
-        """Translate COUNT(x), which counts the rows in which x is not null."""
+        """Translate COUNT(x).
+
+        It counts the rows in which x is not null.
+        """
         counts = [
             answer
             for kind, measure, branch_boxes in self._merged(self._counted_rows(node.this, boxes))
@@ -312,7 +315,7 @@ class AggregateReader:
         if isinstance(inner, exp.Null):
             return
         if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)) or self._is_unit(inner):
-            yield "rows", "", boxes  # all rows have a unit, because others are dropped
+            yield "rows", "", boxes  # all rows have a unit, because rows without a unit are dropped
         elif isinstance(inner, (exp.Case, exp.If)):
             for branch_boxes, result in self._branches("COUNT of CASE", inner):
                 yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, branch_boxes))
@@ -646,7 +649,10 @@ def _has_aggregate(node: Node) -> bool:
 
 
 def _conditions_of(case: Node) -> Node:
-    """Return the conditions of a CASE as one expression, without its results."""
+    """Return the conditions of a CASE as one expression.
+
+    The results of the CASE are left out.
+    """
     from sqlglot import exp
 
     return exp.Tuple(expressions=[condition.copy() for condition in _branch_conditions(case)])

@@ -18,7 +18,7 @@ _DAYS_AFTER_MONDAY = {
     **{f"WEEK({day})": number for number, day in enumerate(_DAYS)},
     "WEEK(SUNDAY)": -1,
 }
-"""By a unit the day on which its weeks begin; negative: before Monday."""
+"""For each time unit, the day on which its weeks begin; negative before Monday."""
 
 
 def truncated_time(call: Node) -> Node:

@@ -38,8 +38,8 @@ class ColumnReader:
     """Finds what columns and conditions of SQL mean in a domain.
 
     Attributes:
-        domain: the domain; its attributes, levels, columns and measures are the columns of the only
-            table.
+        domain: the domain. The columns of the only table are its attributes, levels, columns and
+            measures.
     """
 
     domain: Domain
@@ -104,7 +104,7 @@ class ColumnReader:
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
-        """Return the attribute, and perhaps the level, that a column refers to."""
+        """Return the attribute of a column, and its level if it refers to one."""
         from sqlglot import exp
 
         if not isinstance(column, exp.Column):
@@ -148,7 +148,7 @@ class ColumnReader:
         Args:
             clause: for messages.
             node: the expression.
-            condition: the condition of the counted rows. In parts that it excludes, the value may
+            condition: the condition of the counted rows. In parts that are excluded, the value may
                 be ``UNDECIDED``.
         """
         from sqlglot import exp
@@ -192,7 +192,9 @@ class ColumnReader:
         return isinstance(inner, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean))
 
     def boxes(self, clause: str, node: Node) -> tuple[CellBox, ...]:
-        """Return disjoint boxes where a condition is true; raise if there are none.
+        """Return disjoint boxes where a condition is true.
+
+        Raises an error if there are none.
 
         Raises:
             InputError: the condition cannot be computed, or is never true.

@@ -2,9 +2,9 @@
 
 A combination is a sum of answers, each times a number, or a quotient of two such sums. Examples are
 a difference of two sums, a ratio, a share, and the share of a group in the total of all groups. A
-sum of combinations has any number of them, each times a number, such as a difference of means, or
-the difference of two such differences. A ratio of sums is a quotient of two of them, such as the
-change of a share since the last month.
+sum of combinations consists of any number of combinations, each times a number. Examples are a
+difference of means, and the difference of two differences of means. A ratio of sums is a quotient
+of two such sums. An example is the change of a share since the last month.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ class WindowFrame:
 
     Attributes:
         attribute: the attribute along which the groups are ordered.
-        order: the columns that order the groups: for each the position among the attribute's
+        order: the columns that order the groups. For each: the position among the attribute's
             columns, and whether the order descends.
-        first: the beginning of the window, as a number of groups after this one; None for the first
-            of all groups.
+        first: the beginning of the window, as the number of groups after the present group; None
+            for the first of all groups.
         last: the end of the window, in the same way; None for the last of all groups. For LAG,
             ``first`` and ``last`` are -1.
     """
@@ -91,7 +91,7 @@ class Combination:
     """A linear combination of released answers, or a quotient of two.
 
     Attributes:
-        numerator: the dividend, or the sum if nothing divides it.
+        numerator: the dividend; it is the sum if there is no divisor.
         denominator: the divisor; None for a sum.
     """
 
@@ -141,7 +141,7 @@ class CombinationRatio:
 
     Attributes:
         dividend: the sum that is divided.
-        divisor: the sum by which it is divided.
+        divisor: the sum by which the sum is divided.
     """
 
     dividend: CombinationSum

@@ -1,8 +1,8 @@
 """Represents the conditions of WHERE, FILTER and CASE as boxes of cells.
 
 A `CellBox` states, for some attributes, which cells, nulls and outside values ("parts" of the
-column) are kept. AND of conditions intersects boxes. OR across attributes is a union of boxes,
-which are made disjoint, so that counts and sums over the union are sums over the boxes.
+column) are kept. AND of conditions intersects boxes. OR across attributes is a union of boxes. The
+boxes are made disjoint. Then counts and sums over the union are sums over the boxes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,18 +12,18 @@ from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql._values import ColumnParts, refused
 
-_MOST_BOXES = 64  # products of ranges that OR forms: their number multiplies with each AND
+_MOST_BOXES = 64  # products of ranges that OR forms; each AND multiplies their number
 
 
 @dataclass(frozen=True, slots=True)
 class CellBox:
-    """A product of sets of cells: the rows that a condition keeps.
+    """A product of sets of cells; it consists of the rows that a condition keeps.
 
     Attributes:
-        parts: by attribute, the parts of the column in which the condition is true; for other
-            attributes it is true in all parts.
-        undecided: attributes for which the condition depends on a row's value outside the domain;
-            such rows are left out.
+        parts: by attribute, the parts of the column in which the condition is true. For other
+            attributes, it is true in all parts.
+        undecided: attributes for which the condition depends on a row's value outside the domain.
+            Rows with such values are left out.
     """
 
     parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -45,7 +45,9 @@ def keeps_nothing(clause: str, *names: str) -> InputError:
 
 
 def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
-    """Return the intersection of two boxes; raise if it is empty.
+    """Return the intersection of two boxes.
+
+    Raises an error if it is empty.
 
     Raises:
         InputError: the conditions together keep no part of an attribute; the message names the
@@ -72,7 +74,7 @@ def intersect(
     """Intersect two unions of boxes; raise if the result is empty.
 
     Raises:
-        InputError: no row can fulfil both conditions, or there are too many boxes.
+        InputError: no row can satisfy both conditions, or there are too many boxes.
     """
     boxes = overlap(clause, first, second)
     if not boxes and first and second:
@@ -104,7 +106,7 @@ def unite(
 def subtract(
     clause: str, domain: Domain, boxes: Iterable[CellBox], removed: Sequence[CellBox]
 ) -> tuple[CellBox, ...]:
-    """Return, as disjoint boxes, the part of some boxes outside other boxes."""
+    """Return the part of some boxes outside other boxes, as disjoint boxes."""
     remaining = list(boxes)
     for box in removed:
         remaining = [

@@ -17,7 +17,7 @@ class Faults:
 
     Attributes:
         number: the number of the statement in its text, from 1.
-        messages: the faults, each in one or two sentences, by their line and column.
+        messages: the faults, each in one or two sentences; their line and column are the keys.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Faults:
         self.messages.setdefault(text, (line, column))
 
     def check(self) -> None:
-        """Raise one error that lists all recorded errors, if there are any.
+        """Raise one error that lists all recorded errors, if there are any errors.
 
         Raises:
             FaultsError: one line for each fault, in the order of their positions.

@@ -1,7 +1,7 @@
 """Translates PostgreSQL's TO_CHAR with a format to functions of DuckDB.
 
-A format is a sequence of patterns such as ``YYYY`` and ``Mon``, texts in double quotes, and other
-characters, which are copied.
+A format is a sequence of three kinds of parts: patterns such as ``YYYY`` and ``Mon``, texts in
+double quotes, and other characters. Other characters are copied.
 """
 
 import re
@@ -41,7 +41,7 @@ _PATTERN = re.compile(
 _NUMBER_FORMAT = re.compile(r"(FM)?(?=.*[90])[90.,DGLS$%+() -]+(MI|PR)?", re.IGNORECASE)
 _ADVICE = (
     "Its patterns are YYYY, YY, IYYY, Q, MM, Month, Mon, IW, DDD, DD, Day, Dy, ID, HH24, HH12, MI, "
-    "SS, MS and AM, each also after FM; write other text in double quotes"
+    "SS, MS and AM, each also after FM. Write other text in double quotes"
 )
 
 

@@ -1,7 +1,8 @@
 """Translates functions of other databases to functions of DuckDB.
 
-This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET,
-and the current day, which the spec states. It changes the syntax tree before other modules read it.
+This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET.
+It also replaces the current day by the day that the spec states. It changes the syntax tree before
+other modules read it.
 """
 
 import datetime as dt
@@ -34,7 +35,7 @@ _DIALECTS = {
     **dict.fromkeys(_BIGQUERY_NAMES, "bigquery"),
     **dict.fromkeys(("DATENAME", "DATEPART", "ISNULL", "GETDATE", "EOMONTH", "FORMAT"), "tsql"),
 }
-"""Functions that only other databases have, with a database that has them."""
+"""Functions that only other databases have, with the name of one such database."""
 _QUANTILE_NAMES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """What other databases call APPROX_QUANTILE(column, share)."""
 _ORIGIN = "19000101"  # the date that SQL Server numbers 0
@@ -47,7 +48,7 @@ _ORACLE_UNITS = {
 }
 _NOW_FUNCTIONS = ("now", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp")
 NO_TODAY = (
-    "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
+    "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python. Or write "
     "the date"
 )
 
@@ -60,8 +61,8 @@ class SqlSettings:
         unit: the column of the privacy unit, whose distinct values are counted.
         of_unit: attributes that have one value for all rows of a unit.
         today: the day of CURRENT_DATE, such as "2026-01-31"; None if none is stated.
-        joins: the columns on which the source is joined with each further table, one of each of
-            the two; empty if it is one table.
+        joins: for each further table, the columns on which the source is joined with it: one column
+            of each table; empty if the source is one table.
     """
 
     unit: str | None = None
@@ -105,7 +106,9 @@ def parse_day(today: str | None) -> dt.date | None:
 
 
 def in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Replace a function that DuckDB lacks; return other nodes unchanged.
+    """Replace a function that DuckDB lacks.
+
+    Other nodes are returned unchanged.
 
     Args:
         node: any node.
@@ -122,7 +125,7 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
 
 
 def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Translate a node to DuckDB's SQL, without its arguments."""
+    """Translate a node to DuckDB's SQL; its arguments are not translated."""
     from sqlglot import exp
 
     form = _FORMS.get(type(node).__name__)

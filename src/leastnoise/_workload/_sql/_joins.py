@@ -1,7 +1,8 @@
 """Rewrites a SELECT with the joins of a star schema as a SELECT from one table.
 
-Two kinds of tables can be joined: the further tables of the source, and a public table whose key is
-an attribute and whose other columns are levels of this attribute. So a join adds no new
+Two kinds of tables can be joined: the further tables of the source, and public tables. A public
+table has an attribute as its key, and its other columns are levels of this attribute. So a join
+adds no new
 information: its columns are columns of the one table of the domain. An INNER JOIN becomes
 conditions in WHERE.
 """
@@ -17,8 +18,8 @@ from leastnoise._workload._sql._functions import JoinColumns
 from leastnoise._workload._sql._values import Node, refused
 
 JOIN_ADVICE = (
-    "Declare the table: in [source.join], or a public table whose key is an attribute as levels "
-    "of that attribute, levels.NAME = { file = ..., key = ..., value = ... }"
+    "Declare the table in [source.join]; or declare a public table whose key is an attribute as "
+    "levels of that attribute: levels.NAME = { file = ..., key = ..., value = ... }"
 )
 
 
@@ -28,8 +29,8 @@ class JoinedTable:
 
     Attributes:
         key: the name of its key column.
-        attribute: the attribute whose levels are its columns; empty for a table that the source
-            joins.
+        attribute: the attribute whose levels are its columns, or an empty text for a table that the
+            source joins.
         required_column: a column that is null in rows without a partner; None if the columns that
             the statement names serve this purpose.
         source_join: the columns of the join that the source declares; None for a public table.
@@ -50,7 +51,7 @@ def without_joins(
     """Remove the joins of a SELECT, and use the domain's columns instead.
 
     Args:
-        select: the syntax tree; it may have joins of tables.
+        select: the syntax tree; it may contain joins of tables.
         columns: finds the attributes and measures that columns refer to.
         source_joins: the columns on which the source is joined with each further table.
         query_names: the names of the queries of WITH, which are not tables.
@@ -94,7 +95,7 @@ def _check_number_of_tables(
     if len(names) > declared:
         raise refused(
             f"JOIN of {' and '.join(sorted(names))} on {columns[0]} = {columns[1]}",
-            f"The source has {declared} of these joins: declare the other table in a "
+            f"The source has {declared} of these joins. Declare the other table in a "
             "[[source.join]], or write the name of the table that you mean",
         )
 
@@ -241,7 +242,8 @@ class _JoinReader:
     """Interprets one JOIN of a SELECT.
 
     Attributes:
-        select: the SELECT around it; conditions of the join that filter rows move to its WHERE.
+        select: the SELECT around it. Conditions of the join that filter rows are moved to its
+            WHERE.
         join: the syntax tree.
         columns: finds the attributes and measures that columns refer to.
         source_joins: the columns on which the source is joined.
@@ -268,7 +270,9 @@ class _JoinReader:
         if not _is_inner_or_left(self.join):
             raise refused(text, "Write LEFT JOIN or JOIN, with ON or USING")
         if not isinstance(self.join.this, exp.Table):
-            raise refused(text, "Join tables; or aggregate the rows first, in a subquery each")
+            raise refused(
+                text, "Join tables. Or aggregate the rows first, in one subquery for each table"
+            )
         if self.join.this.name.lower() == self.select.args["from_"].this.name.lower():
             raise refused(text, "A table is not joined with itself: use FILTER or CASE")
         keys, conditions = self._keys_and_conditions()
@@ -413,7 +417,7 @@ def _required_columns(
     if not names:
         raise refused(
             f"JOIN {alias} of which no attribute is used",
-            f"Write its attributes as {alias}.COLUMN; or write LEFT JOIN, which keeps the rows "
+            f"Write its attributes as {alias}.COLUMN. Or write LEFT JOIN, which keeps the rows "
             "without a partner",
         )
     null_names = _null_names(select)
@@ -421,8 +425,8 @@ def _required_columns(
         written = " and ".join(f"{alias}.{name} IS NULL" for name in sorted(names))
         raise refused(
             f"JOIN {alias} with {written}",
-            "Such rows cannot be told from rows without a partner: use a filled attribute of "
-            f"{alias} too, or write LEFT JOIN, which keeps the rows without a partner",
+            "Such rows cannot be distinguished from rows without a partner. Use a filled attribute "
+            f"of {alias} as well, or write LEFT JOIN, which keeps the rows without a partner",
         )
     return sorted(names)
 

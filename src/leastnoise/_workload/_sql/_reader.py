@@ -80,7 +80,7 @@ class StatementReader:
         """Keep the settings for reading a statement.
 
         Args:
-            domain: the domain; its attributes and measures are the columns.
+            domain: the domain; its attributes and measures are the columns of the table.
             settings: the unit, the current day and the join.
             tree: the syntax tree.
             faults: collects the errors of the statement.
@@ -199,7 +199,10 @@ class StatementReader:
     def _merged_layer(
         self, select: Node, query: NamedQuery, queries: Queries
     ) -> ComputedQuery | None:
-        """Merge a SELECT with a grouped query, and translate it; else None."""
+        """Merge a SELECT with a grouped query, and translate it.
+
+        The result is None if they cannot be merged.
+        """
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
         if not self._is_over_rows(inner, inner_queries):
@@ -259,7 +262,10 @@ class StatementReader:
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:
-        """Add a released table, and return its number; equal tables share one."""
+        """Add a released table, and return its number.
+
+        Equal tables have one number.
+        """
         if selection not in self._selections:
             self._selections.append(selection)
         return self._selections.index(selection)
@@ -278,7 +284,7 @@ class StatementReader:
             )
 
     def _is_over_rows(self, select: Node, queries: Queries) -> bool:
-        """Return whether a SELECT reads rows of the source, not other queries."""
+        """Return whether a SELECT reads rows of the source, and not other queries."""
         clause = _from(select)
         if clause is None:
             return False
@@ -491,7 +497,7 @@ class StatementReader:
         names |= {clause.this.name.lower() for clause in clauses}
         for column in clause_columns(select):
             if column.table and column.table.lower() not in names:
-                advice = "Name a table of FROM; or aggregate in two subqueries, and join them"
+                advice = "Name a table of FROM. Or aggregate in two subqueries, and join them"
                 reason = refused(f"{column.sql('duckdb')}, whose table FROM does not have,", advice)
                 self._faults.add(column, reason.args[0])
 

@@ -20,7 +20,7 @@ def with_column_names(tree: Node, names: Sequence[str]) -> Node:
     """Rename the columns of a query, as in ``WITH t (a, b) AS (...)``.
 
     Args:
-        tree: a SELECT, perhaps from VALUES, or a UNION.
+        tree: a SELECT (possibly from VALUES) or a UNION.
         names: the names; there may be fewer names than columns.
     """
     from sqlglot import exp
@@ -139,7 +139,7 @@ def _is_ordered_alias(column: Node, select: Node) -> bool:
 
 
 def _constants_of(tree: Node | None) -> dict[str, Node]:
-    """Return the constants that a query selects, by name; else nothing."""
+    """Return the constants that a query selects, by name, or an empty mapping."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Select):
@@ -216,9 +216,8 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
         if keys is None or not _uses_only_keys(copy, join, keys):
             raise refused(
                 f"JOIN of the rows with {join.alias_or_name or 'a query'}",
-                "Aggregate the rows first, in a subquery, and join the two results; a join with "
-                "groups that another query selects uses no column of it "
-                "but the keys of its GROUP BY",
+                "Aggregate the rows first, in a subquery, and join the two results. If a query "
+                "selects groups, a join with it uses no column except the keys of its GROUP BY",
             )
         _replace_keys(copy, join, keys)
         add_condition(copy, _membership(join, keys))

@@ -18,8 +18,9 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
         unit: the column of the privacy unit.
 
     Returns:
-        The subquery without its groups and counts, and the SELECT with aggregates of rows; both are
-        unchanged if the subquery does anything else, or if the SELECT has another aggregate.
+        Two syntax trees: the subquery without its groups and counts, and the SELECT with aggregates
+        of rows. Both are unchanged if the subquery does anything else, or if the SELECT has another
+        aggregate.
     """
     from sqlglot import exp
 

@@ -1,7 +1,8 @@
 """Translates one SELECT over the rows to a released table and a query on it.
 
-Its groups and aggregates are released as a table. DuckDB computes its other parts from that table:
-expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
+Its groups and aggregates are released as a table. DuckDB computes the other parts of the statement
+from that table: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY
+and LIMIT.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,8 +64,8 @@ CLAUSE_ADVICE = {
 }
 WITHOUT_ROWS = "Rows are never published; name groups and aggregates such as COUNT(*)"
 SUBQUERY_ADVICE = (
-    "A subquery may stand in FROM, in WITH, among the columns of SELECT, or in a condition on a "
-    "column of the rows, where it selects groups and aggregates; write other values out"
+    "A subquery may be in FROM, in WITH, among the columns of SELECT, or in a condition on a "
+    "column of the rows, where it selects groups and aggregates. Write other values directly"
 )
 _CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
@@ -189,8 +190,9 @@ class SelectionReader:
     def _within_published_groups(self, boxes: Boxes) -> Boxes:
         """Leave out the parts of several boxes that are in no published group.
 
-        Fewer boxes remain, so fewer tables are measured: under GROUP BY a, rows without a are not
-        published, and ``a IS NOT NULL OR b IS NOT NULL`` is true for all others.
+        Fewer boxes remain, so fewer tables are measured. Under GROUP BY a, for example, rows
+        without a are not published, and ``a IS NOT NULL OR b IS NOT NULL`` is true for all other
+        rows.
         """
         if len(boxes) == 1:
             return boxes
@@ -314,7 +316,7 @@ class SelectionReader:
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Add the columns that conditions with subqueries need to GROUP BY.
 
-        The subqueries select released groups, so the rows are also grouped by these columns, and
+        The subqueries select released groups. So the rows are also grouped by these columns, and
         the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
@@ -412,7 +414,7 @@ class SelectionReader:
         return self._group_indices(node, node.meta.get(GROUP_NAME, name), node)
 
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
-        """Return the indices of an expression's group columns; none if invalid.
+        """Return the indices of an expression's group columns; none if it is invalid.
 
         An expression of several attributes has the groups of its largest parts that are each about
         one attribute. Answers of groups with equal values of the expression are then added up.
@@ -480,7 +482,7 @@ class SelectionReader:
         if level_name is None and isinstance(kind, (Bins, Edges, Dates)) and not is_day:
             raise refused(
                 f"{clause} of {attribute} with a subquery",
-                f"Compare values that are the same in a whole cell of {attribute}, such as "
+                f"Compare values that are constant within a cell of {attribute}, such as "
                 "DATE_TRUNC of months or a CASE of ranges",
             )
 
@@ -518,14 +520,17 @@ class SelectionReader:
         return self._group_of_text[text]
 
     def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
-        """Raise if rows are grouped by unit, unless the domain lists the units."""
+        """Raise an error if rows are grouped by unit.
+
+        It is allowed if the domain lists the units.
+        """
         columns = [*node.find_all(self.exp.Column)]
         is_unit = any(self._is_unit(column) for column in columns)
         if is_unit and not any(map(self.columns.is_attribute, columns)):
             raise refused(
                 f"{clause} {node.sql('duckdb')}, the column of [privacy] unit,",
                 f"Rows of one unit are never published: COUNT(*) / COUNT(DISTINCT {self.unit}) is "
-                f"the mean number of rows of a unit, and SUM(x) / COUNT(DISTINCT {self.unit}) the "
+                f"the mean number of rows of a unit; SUM(x) / COUNT(DISTINCT {self.unit}) is the "
                 "mean of its totals",
             )
 
@@ -677,7 +682,7 @@ class SelectionReader:
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return SUM(answers) OVER (PARTITION BY groups) as a combination, or None.
 
-        It is None for other windows, and if HAVING leaves out groups.
+        It is None in two cases: for other windows, and if HAVING leaves out groups.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -780,8 +785,8 @@ class SelectionReader:
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:
         """Return MIN, MAX or ANY_VALUE if each group has only one value; else None.
 
-        The argument is a column with one value in each group, such as the region of a shop; in
-        ORDER BY it may also be the column whose ranges are the groups.
+        The argument is a column with one value in each group, such as the region of a shop. In
+        ORDER BY, it may also be the column whose ranges are the groups.
         """
         exp = self.exp
         kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
@@ -910,7 +915,10 @@ class SelectionReader:
         raise refused(f"{clause} {name}, which GROUP BY does not name,", "Add it to GROUP BY")
 
     def _grouping(self, node: Node) -> Node:
-        """Translate GROUPING(a, b), which has a bit for each absent column."""
+        """Translate GROUPING(a, b).
+
+        It has a bit for each absent column.
+        """
         exp = self.exp
         total = exp.Literal.number(0)
         for argument in node.expressions:

@@ -1,9 +1,9 @@
 """SQL front end: statements with SELECT and GROUP BY become one workload.
 
 A text is split into statements, and each statement is read over the domain (`_reader`).
-Conditions and groups are computed for every value that a column can hold (`_values`). If an
-answer counts nulls or values outside the domain, their attribute gets a cell for them; this depends
-on no data. Then each statement requests its tables (`_statement`).
+Conditions and groups are computed for every value that a column can hold (`_values`). If an answer
+counts nulls or values outside the domain, their attribute gets a cell for them. This does not
+depend on data. Then each statement requests its tables (`_statement`).
 """
 
 import datetime as dt
@@ -45,8 +45,8 @@ def sql(
     has the meaning of SQL, also for null values.
 
     Args:
-        domain: the domain; the statements' only table has attributes, their levels and columns, and
-            measures as its columns.
+        domain: the domain. The only table of the statements has these columns: attributes, their
+            levels and columns, and measures.
         statements: SQL texts. Each text contains one SELECT, or several separated by semicolons.
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes that have one value for all rows of a unit.
@@ -56,9 +56,9 @@ def sql(
             are joined. With it, statements may contain the source's LEFT JOIN.
 
     Returns:
-        The workload. In its ``domain``, a named CASE or other grouping becomes a level, and an
-        attribute gets the cells ``(null)`` and ``(outside)`` if a statement counts nulls or values
-        outside the domain. `Release.sql` returns the answers as the statements request them.
+        The workload. In its ``domain``, a named CASE or other grouping is a level. An attribute has
+        the cells ``(null)`` and ``(outside)`` if a statement counts nulls or values outside the
+        domain. `Release.sql` returns the answers as the statements request them.
 
     Raises:
         InputError: a clause cannot be answered; the message lists all such clauses by name and
@@ -91,7 +91,7 @@ def read_statements(
         settings: the unit, the current day and the join; None if none of these is stated.
 
     Raises:
-        InputError: a part of a statement cannot be answered; the message lists all such parts with
+        InputError: a part of a statement cannot be answered. The message lists all such parts, with
             the number of the statement, the line and the column.
     """
     if settings is None:
@@ -122,11 +122,14 @@ def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
     """Replace functions of other databases in a statement by DuckDB's.
 
     Raises:
-        FaultsError: some calls have no equivalent; each is listed with its position.
+        FaultsError: some calls have no equivalent; the error lists each with its position.
     """
 
     def adapted(node: Node) -> Node:
-        """Return a node with its function replaced, if DuckDB lacks the function."""
+        """Return a node.
+
+        If DuckDB lacks its function, the function is replaced.
+        """
         with faults.collect(node):
             return in_duckdb(node, day)
         return node

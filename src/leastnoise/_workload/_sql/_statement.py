@@ -1,9 +1,9 @@
 """Defines SQL statements as released tables and a query on them.
 
 Groups and conditions refer to the parts of a column
-(`leastnoise._workload._sql._values.ColumnParts`): its regular cells, nulls, and values outside the
-domain. Nulls and values outside the domain may have no cell. `place_groups` finds the cells of
-every group, and the parts that need a separate cell.
+(`leastnoise._workload._sql._values.ColumnParts`). The parts are its regular cells, nulls, and
+values outside the domain. Nulls and values outside the domain may have no cell. `place_groups`
+finds the cells of every group, and the parts that need a separate cell.
 """
 
 import math
@@ -32,12 +32,12 @@ from leastnoise._workload._workload import (
 Key = tuple[object, ...]
 
 OTHER = "other"  # the cell that nulls and values outside the domain may share
-_MOST_GROUPS = 200_000  # the most groups of a statement, because each one is listed
+_MOST_GROUPS = 200_000  # maximum number of groups of a statement, because each group is listed
 
 
 @dataclass(frozen=True, slots=True)
 class GroupColumn:
-    """A column of GROUP BY: its name, its attribute and its value in each part."""
+    """A column of GROUP BY: its name, its attribute, and its value in each part."""
 
     name: str
     attribute: str
@@ -84,7 +84,7 @@ class Placement:
 
     Attributes:
         groups: the key and the cells of each group, in the order of the cells.
-        needs: which of "null" and "outside" need a separate cell, but have none.
+        needs: the parts that need a separate cell and have none: "null", "outside" or both.
     """
 
     groups: tuple[tuple[Key, tuple[int, ...]], ...]
@@ -102,8 +102,8 @@ def place_groups(
     """Determine which cells of an attribute each group consists of.
 
     A group consists of the parts with equal keys. Each part must have a cell, or the group's count
-    would differ from SQL. Only the group of nulls and the group of values outside the domain may be
-    omitted, if they have no cell.
+    would differ from SQL. Only two groups may be omitted, if they have no cell: the group of nulls,
+    and the group of values outside the domain.
 
     Args:
         kind: the attribute.
@@ -159,7 +159,10 @@ def _cell_of_parts(kind: Kind) -> dict[int, int]:
 def _published_groups(
     kind: Kind, keys: Sequence[Sequence[object]], counted_parts: frozenset[int] | None
 ) -> dict[Key, list[int]]:
-    """Return the parts of each published group; all groups if none must be."""
+    """Return the parts of each published group.
+
+    The result has all groups if none must be published.
+    """
     members: dict[Key, list[int]] = {}
     parts = ColumnParts.of(kind)
     for part in parts.all if counted_parts is None else sorted(counted_parts):
@@ -286,7 +289,10 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, which of "null" and "outside" need a separate cell."""
+        """Return, by attribute, the parts that need a separate cell.
+
+        These are "null", "outside" or both.
+        """
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -386,8 +392,8 @@ class OutputColumn:
         group: the column of GROUP BY that it shows unchanged; None for any other.
         aggregates: the aggregates from which it is computed.
         has_noise: whether it depends on noisy answers.
-        has_interval: whether the ends of an interval can be computed, as for an aggregate or a
-            monotone function of one.
+        has_interval: whether the ends of an interval can be computed. They can for an aggregate,
+            and for a monotone function of one aggregate.
     """
 
     name: str
@@ -436,7 +442,10 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, which of "null" and "outside" need a separate cell."""
+        """Return, by attribute, the parts that need a separate cell.
+
+        These are "null", "outside" or both.
+        """
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():

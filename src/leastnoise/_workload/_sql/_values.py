@@ -1,9 +1,9 @@
 """Computes SQL expressions of one attribute for all values of its column.
 
 An attribute has regular cells. After them come two parts that every column has in SQL: nulls, and
-values that the domain does not list. DuckDB computes an expression for public values of the cells,
-for a null, and for values outside the domain, in an empty database without access to files. So
-conditions have the three truth values of SQL, and a null falls into ELSE.
+values that are not in the domain's list. DuckDB computes an expression for public values of the
+cells, for a null, and for values outside the domain. It uses an empty database without access to
+files. So conditions have the three truth values of SQL, and a null falls into ELSE.
 """
 
 import datetime as dt
@@ -37,7 +37,7 @@ from leastnoise._trusted.check import InputError
 Node = Any
 """A node of sqlglot's syntax tree; its base class has several names in its versions."""
 FindColumn = Callable[[Node], tuple[str, str | None]]
-"""From the node of a column to its attribute, and to the level that it names, if any."""
+"""For the node of a column: its attribute, and its level if it names a level."""
 
 
 class Undecided(Enum):
@@ -157,7 +157,7 @@ def expression_values(
 
     Args:
         attribute: the attribute.
-        node: the expression, whose columns are all of this attribute.
+        node: the expression; all its columns must belong to this attribute.
         find: a function that looks up the columns of the expression.
         sql_type: the type to which the result is cast; None for no cast.
         counted_parts: the parts in which the expression must have one value; None for all parts. In
@@ -532,9 +532,9 @@ def plain_value(value: object) -> object:
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
     """Return a column's SQL type, and (cell, value) pairs for all its values.
 
-    Together they determine every expression. The pairs contain all values; for bins they contain
-    every edge, every compared number, and one number between each two of these, because a
-    comparison changes only at them.
+    Together they determine every expression. The pairs contain all values. For bins, they contain
+    every edge, every compared number, and one number between each two of these. Between these
+    numbers, a comparison does not change.
     """
     if isinstance(kind, (Bins, Edges)):
         return "DOUBLE", _numbers_in_bins(kind, sorted(set(compared)))
@@ -568,7 +568,10 @@ def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[t
 
 
 def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
-    """Return the SQL type, and each day, or the ends of each hour, with its cell."""
+    """Return the SQL type, and days or hours with their cells.
+
+    There is a pair for each day, or for both ends of each hour.
+    """
     count = (kind.end - kind.start).days + 1
     days = [kind.start + dt.timedelta(days=number) for number in range(count)]
     if kind.by != "hour":
