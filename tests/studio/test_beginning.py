@@ -315,7 +315,7 @@ def test_begin_page_states_tables_and_statistics(spec_of_form):
             "the size of the groups a must",
         ),
         ({"c2.l0.name": "group", "c2.l0.way": "width"}, "Two groups have the name group"),
-        ({"c1.l0.name": "a", "c1.l0.way": "groups", "c1.l0.groups": "x"}, "for each group, such as"),
+        ({"c1.l0.name": "a", "c1.l0.way": "groups", "c1.l0.groups": "x"}, "each group, such as"),
         ({"c1.l0.name": "a", "c1.l0.way": "groups", "c1.l0.groups": "x = F"}, "1 have none"),
         (
             {"c1.l0.name": "a", "c1.l0.way": "digits", "c1.l0.digits": "x"},
