@@ -240,3 +240,29 @@ def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:
         "1 (50.0%) of them have no number where a number is to be summed: a guard counts these"
         in page
     )
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        'clip = [0, 1000]\n[[workload]]\nqueries = {}\nsum = "pay"',
+        'clip = [0, 1000]\n[[workload]]\nqueries = {}\ncount = "pay"',
+        'clip = [0, 1000]\n[[workload]]\nvariances = { of = "pay", by = ["sex"] }',
+        (
+            'unit_total = { clip = [0, 1000], by = ["sex"] }\n'
+            '[[workload]]\nqueries = { sex = "identity" }\nsum = "pay"'
+        ),
+    ],
+)
+def test_check_covers_every_kind_of_measure(visits, run, measure):
+    head, _, tail = SPEC.partition("clip = [0, 1000]")
+    tables = tail.partition("[plan]")[0].replace('sum = "pay"', "")
+    text = f"{head}{measure}\n{tables}"
+    (visits / "visits.toml").write_text(text, encoding="utf-8")
+    lines = run.succeeds("check", "visits.toml").out
+    assert "pay, to be summed: " in lines
+    renamed = text.replace("[measures.pay]", '[measures.pay]\ncolumn = "payy"')
+    (visits / "visits.toml").write_text(renamed, encoding="utf-8")
+    faults = [check for check in ln.read_spec("visits.toml").check_schema() if check.fault]
+    assert [(check.column, check.use) for check in faults] == [("payy", "measure pay")]
+    assert run("check", "visits.toml", "--schema").code == 2

@@ -246,6 +246,7 @@ NEVER = (
     "axes_own axes_shared axis_cut",
     # Totals of units (tests/session/test_unit_totals.py).
     "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut",
+    "about_unit_with_all_rows",
     "amount_hidden amount_unpublished amount_cells[0] amount_cells[1]",
 )
 FACTS = {
@@ -288,7 +289,10 @@ FACTS = {
     **stated_if(lambda case: "unit" not in case, "about_row"),
     **stated_if(lambda case: "unit" in case, "beyond"),
     **stated_if(lambda case: "per_cell" in case, "limit_unit_cell"),
-    **stated_if(lambda case: "people" in case, "counts_units"),
+    **stated_if(lambda case: "people" in case, "counts_units beyond_rows"),
+    **stated_by_number(
+        "units_limited", lambda case: case["unit"] if case.get("people") == "month" else None
+    ),
     **stated_if(lambda case: case.get("people") == "month", "units_each measure_units_of"),
     **stated_if(lambda case: case.get("people") == "size", "units_once measure_units"),
     **stated_if(lambda case: "round" in case, "rounded interval_rounded"),

@@ -347,6 +347,40 @@ def test_report_describes_totals(tmp_path: Path) -> None:
         assert "1073741823" not in report(out).replace(",", "").replace(".", "")
 
 
+@pytest.mark.parametrize("counts_rows", [False, True])
+def test_only_tables_of_rows_state_the_row_limit(tmp_path: Path, counts_rows: bool) -> None:
+    people = """
+[[workload]]
+queries = { month = "identity", region = "identity" }
+count = "units"
+[plan]
+guard = "1/10"
+[names]
+rows = "orders"
+unit = "customer"
+[names.measures.revenue]
+name = "turnover"
+"""
+    tables = BY_BOTH + people
+    if counts_rows:
+        tables = '[[workload]]\nqueries = { month = "identity" }\n' + tables
+    parsed_spec = spec(
+        tables, ("max_rows = 16", "max_rows = 2"), ('epsilon = "1000000"', 'epsilon = "40"')
+    )
+    plan = ln.plan(parsed_spec.workload, parsed_spec.planned_privacy)
+    out = tmp_path / "out"
+    options = {"options": parsed_spec.options, "dataset": "orders", "out": out}
+    ln.release(plan, ORDERS, ledger=tmp_path / "orders.ledger", **options)
+    page = report(out)
+    row_limit = "at most 2 orders of every customer: intervals cover the noise"
+    assert (row_limit in page) == counts_rows
+    assert ("(at most 2 orders of each customer)" in page) == counts_rows
+    assert ("orders of each customer are protected together" in page) != counts_rows
+    assert "In sums of turnover each customer counts in at most 2 cells" in page
+    first_screen = page.partition("<h2")[0]
+    assert "each customer is counted in at most 2 of the cells that contain its" in first_screen
+
+
 @pytest.mark.parametrize("tables", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
 def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, tables: str) -> None:
     """The guard also counts a column that only some tables use.

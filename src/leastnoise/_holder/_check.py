@@ -22,6 +22,7 @@ from leastnoise._domain import (
     Measure,
     PerCellBound,
     Reading,
+    UnitTotal,
     Unknown,
     kind_from_json,
     kind_to_json,
@@ -152,7 +153,13 @@ def count_fit(
     attributes. ``values`` is the number of values outside the domain to list for each column.
     """
     kinds = {name: domain.kind(name) for name in attributes}
-    sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
+    sums = {}
+    for name in measures:
+        measure = domain.measure(name)
+        if isinstance(measure, UnitTotal):
+            sums[name] = measure.row_amount
+        elif type(measure) is Measure:
+            sums[name] = measure
     opened, source_columns = open_columns(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )

@@ -8,7 +8,7 @@ from leastnoise._facts import Fact, Section, describe
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, Catalogue, format_row_limit, format_size
+from leastnoise._release._texts import ENGLISH, Catalogue, format_size
 from leastnoise._trusted.accounting import Cost, Privacy
 from leastnoise._workload import Workload
 
@@ -87,7 +87,7 @@ def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[
 def _describe_notices(release: Release, catalogue: Catalogue) -> tuple[Fact, ...]:
     """Return facts about the row limit of units and about noise from a seed."""
     facts = []
-    row_limit = format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
+    row_limit = sentences.describe_row_limit(release, catalogue)
     if row_limit:
         facts.append(Fact("row_limit", catalogue.say("col_answers"), row_limit))
     if not release.private:

@@ -275,9 +275,9 @@ class PublicationWorkbook:
         if any(np.isnan(block.values).any() for block in table.blocks[:1]):
             notes.append(self._say("book_suppressed", sign=_SUPPRESSED))
         rounding = describe_rounding(options, self._catalogue)
-        row_limit = sentences.describe_row_limit(self._release, self._catalogue)
+        row_limit = sentences.describe_row_limit_of_answers(self._release, self._catalogue)
         if row_limit:
-            notes.append(self._say("beyond", of=row_limit))
+            notes.append(row_limit)
         source = options.text("source", self._catalogue.language)
         agency = options.text("agency", self._catalogue.language)
         if source:

@@ -169,10 +169,10 @@ def _describe_seed(release: Release, catalogue: Catalogue) -> str:
 
 def _describe_row_limit(release: Release, catalogue: Catalogue) -> str:
     """Return the note on rows beyond the row limit of a unit, or ""."""
-    row_limit = sentences.describe_row_limit(release, catalogue)
+    row_limit = sentences.describe_row_limit_of_answers(release, catalogue)
     if not row_limit:
         return ""
-    return f" {catalogue.say('beyond', of=row_limit)}"
+    return f" {row_limit}"
 
 
 def list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
@@ -234,7 +234,10 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
     if release.plan.details.counts_unit_sizes:
         column = catalogue.quote(privacy.unit_column)
         return catalogue.say("profile_about_unit", column=column)
-    return catalogue.say_count("about_unit", privacy.max_rows, **name_unit(privacy, catalogue))
+    unit_names = name_unit(privacy, catalogue)
+    if not sentences.has_row_limit(release):
+        return catalogue.say("about_unit_with_all_rows", **unit_names)
+    return catalogue.say_count("about_unit", privacy.max_rows, **unit_names)
 
 
 def _format_citation(release: Release, catalogue: Catalogue) -> str:
@@ -876,7 +879,7 @@ class _ContentCollector:
         else:
             spec = None
         if chart is not None:
-            view = _add_caption(view, chart.name, spec, picture, release, catalogue)
+            view = _add_caption(view, chart.name, spec, picture, release, catalogue, table.product)
         if chart is not None and spec is not None:
             description = describe_picture(picture, catalogue)
             self._charts[view.id] = Chart(spec, picture.name, description)
@@ -933,6 +936,7 @@ def _add_caption(
     picture: Picture | None,
     release: Release,
     catalogue: Catalogue,
+    product: Product | None = None,
 ) -> TableView:
     """Return a view with explanatory notes on its chart.
 
@@ -952,7 +956,7 @@ def _add_caption(
             notes.append(catalogue.say("vague", names=catalogue.join_names([*hidden])))
     if view.has_sampling_error:
         notes.append(catalogue.say("survey_chart"))
-    row_limit = sentences.describe_row_limit(release, catalogue)
+    row_limit = sentences.describe_row_limit(release, catalogue, product)
     if row_limit:
         notes.append(catalogue.say("beyond", of=row_limit))
     return replace(view, chart_note=chart_note, notes=" ".join(notes))

@@ -699,11 +699,36 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
     return [*dict.fromkeys(sentences)]
 
 
-def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a phrase on the row limit of a unit, or "" without a limit."""
-    if release.plan.details.counts_unit_sizes:
+def has_row_limit(release: Release, product: Product | None = None) -> bool:
+    """Return whether the row limit of units cuts rows of a table, or of any.
+
+    Counts of units and totals of units use all rows of a unit; their limit is on its cells.
+    """
+    if release.privacy.unit_column is None or release.plan.details.counts_unit_sizes:
+        return False
+    products = release.workload.products if product is None else (product,)
+    return not all(product.is_per_unit for product in products)
+
+
+def describe_row_limit(
+    release: Release, catalogue: Catalogue = ENGLISH, product: Product | None = None
+) -> str:
+    """Return a phrase on the row limit of a unit, or "" without a limit.
+
+    It is about one table, or about all tables that have a limit.
+    """
+    if not has_row_limit(release, product):
         return ""
     return format_row_limit(release.privacy, release.receipt.guard, release.level, catalogue)
+
+
+def describe_row_limit_of_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
+    """Return a sentence on the answers that a row limit affects; empty without one."""
+    row_limit = describe_row_limit(release, catalogue)
+    if not row_limit:
+        return ""
+    has_all = all(has_row_limit(release, product) for product in release.workload)
+    return catalogue.say("beyond" if has_all else "beyond_rows", of=row_limit)
 
 
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
@@ -713,14 +738,9 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     """
     privacy = release.privacy
     guard = release.receipt.guard
+    if not has_row_limit(release):
+        return None
     cut_share = estimate_cut_share(guard, release.level)
-    has_other_tables = any(
-        not (product.of_values and product.is_per_unit) for product in release.workload
-    )
-    if privacy.unit_column is None or not has_other_tables:
-        return None
-    if release.plan.details.counts_unit_sizes:
-        return None
     parts = [catalogue.say_count("cut", privacy.max_rows, **name_unit(privacy, catalogue))]
     if cut_share is not None:
         share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut_share)
@@ -729,18 +749,60 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     else:
         is_counted = guard is not None and guard.cut is not None
         parts.append(catalogue.say("cut_hidden" if is_counted else "cut_unpublished"))
+    return " ".join([*parts, *_list_further_limits(release, catalogue)])
+
+
+def describe_cut_cells(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
+    """Return sentences on counts of units that omit cells of a unit, or None.
+
+    A unit is counted in at most ``max_rows`` cells of a table. The result is None if no table has
+    more cells than this.
+    """
+    most = release.privacy.max_rows
+    products = [
+        product
+        for product in release.workload
+        if product.counts_units_in_cells and product.rows > most
+    ]
+    if not products:
+        return None
+    values = {
+        "names": _join_table_names(products, catalogue),
+        **name_unit(release.privacy, catalogue),
+    }
+    limit = catalogue.say_count("units_limited", most, **values)
+    return " ".join([limit, *_list_further_limits(release, catalogue)])
+
+
+def _list_further_limits(release: Release, catalogue: Catalogue) -> list[str]:
+    """Return the sentences on limits within cells and over periods."""
+    privacy = release.privacy
+    sentences = []
     if has_series_limit(release.plan):
-        parts.append(catalogue.say("cut_series", **name_unit(privacy, catalogue)))
+        sentences.append(catalogue.say("cut_series", **name_unit(privacy, catalogue)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
         names = catalogue.join_names(
             [name_attribute(name, catalogue) for name in cell_limit.attributes]
         )
-        parts.append(catalogue.say_count("cut_cell", cell_limit.rows, names=names))
+        sentences.append(catalogue.say_count("cut_cell", cell_limit.rows, names=names))
         # Under Laplace noise all rows of a unit count, so the limit saves nothing.
         if release.measurements.noise.norm == 2:
-            parts.append(catalogue.say("cut_cell_saves"))
-    return " ".join(parts)
+            sentences.append(catalogue.say("cut_cell_saves"))
+    return sentences
+
+
+def _join_table_names(products: Sequence[Product], catalogue: Catalogue) -> str:
+    """Return the attributes of tables as a list, shortened if it is long."""
+    tables = [
+        " x ".join(name_attribute(name, catalogue) for name in product.attributes)
+        for product in products
+    ]
+    distinct_names = list(dict.fromkeys(filter(None, tables)))
+    names = distinct_names[:_MOST_LISTED_TABLES]
+    if len(distinct_names) > _MOST_LISTED_TABLES:
+        names.append("...")
+    return catalogue.join_names(names)
 
 
 def list_cut_amounts(
@@ -764,10 +826,12 @@ def list_cut_amounts(
     sentences = []
     for name in names:
         total = domain.measure(name)
+        display_name = name_summed(domain, name, catalogue)
         values = {
-            "name": name,
+            "name": display_name,
             "low": catalogue.format_exact(total.low),
             "high": catalogue.format_exact(total.high),
+            **name_unit(release.privacy, catalogue),
         }
         limit = catalogue.say_count("amount_cells", release.privacy.max_rows, **values)
         cut = estimate_cut_amount(guard, name, release.level)
@@ -778,11 +842,11 @@ def list_cut_amounts(
                 catalogue.format_percent(round(value, 2)) for value in cut
             )
             shares = {"share": share, "low_share": low_share, "high_share": high_share}
-            finding = catalogue.say("amount_cut", name=name, **shares)
+            finding = catalogue.say("amount_cut", name=display_name, **shares)
         elif guard is not None and guard.amounts:
-            finding = catalogue.say("amount_hidden", name=name)
+            finding = catalogue.say("amount_hidden", name=display_name)
         else:
-            finding = catalogue.say("amount_unpublished", name=name)
+            finding = catalogue.say("amount_unpublished", name=display_name)
         sentences.append(f"{limit} {finding}")
     return sentences
 
@@ -965,7 +1029,7 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     missing = describe_missing_rows(release, catalogue, least_share=MANY_ROWS_SHARE)
     unmeasured = describe_rows_of_unknown_number(release, catalogue)
     return [
-        *filter(None, [cut]),
+        *filter(None, [cut, describe_cut_cells(release, catalogue)]),
         *list_cut_amounts(release, catalogue, least_share=MANY_ROWS_SHARE),
         *list_values_beyond_bounds(release, catalogue, least_share=MANY_ROWS_SHARE),
         *filter(None, [unused_rows, missing, unmeasured]),
@@ -974,8 +1038,8 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Return sentences on rows and amounts that limits cut; None without limits."""
-    cut_rows = describe_cut_rows(release, catalogue)
-    sentences = [*filter(None, [cut_rows]), *list_cut_amounts(release, catalogue)]
+    cuts = [describe_cut_rows(release, catalogue), describe_cut_cells(release, catalogue)]
+    sentences = [*filter(None, cuts), *list_cut_amounts(release, catalogue)]
     return " ".join(sentences) or None
 
 
@@ -1082,7 +1146,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
         sentences.append(
             f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
-    if privacy.unit_column is not None and not plan.details.counts_unit_sizes:
+    if has_row_limit(release):
         unit_names = name_unit(privacy, catalogue)
         cell_limit = privacy.max_per_cell
         if cell_limit is None:
@@ -1166,19 +1230,12 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             for product in unit_counts
             if (product.domain.measure(str(product.measure)) == UnitCount()) is is_once_in_all
         ]
-        tables = [
-            [name_attribute(name, catalogue) for name in product.attributes]
-            for product in counted_products
-            if product.attributes
-        ]
-        distinct_names = list(dict.fromkeys(map(" x ".join, tables)))
-        names = distinct_names[:_MOST_LISTED_TABLES]
-        if len(distinct_names) > _MOST_LISTED_TABLES:
-            names.append("...")
+        names = _join_table_names(counted_products, catalogue)
         if names:
-            unit_sentences.append(catalogue.say(key, names=catalogue.join_names(names)))
+            unit_sentences.append(catalogue.say(key, names=names))
     notices = [
         describe_cut_rows(release, catalogue),
+        describe_cut_cells(release, catalogue),
         *list_cut_amounts(release, catalogue),
         " ".join(unit_sentences),
         describe_second_table(release, catalogue),

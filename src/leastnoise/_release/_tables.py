@@ -1006,7 +1006,7 @@ class Tables(LazySequence[Table]):
             code_texts=self._code_texts,
             display_names=self._display_names,
             library=self.library,
-            privacy=self.privacy,
+            privacy=None if product.is_per_unit else self.privacy,
             low=amounts["answer"] - convert_to_amounts(product, reach_below),
             high=amounts["answer"] + convert_to_amounts(product, reach_above),
             **amounts,

@@ -219,7 +219,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised_rmse,
         leaves_out=sentences.dropping_attributes(release.plan, product),
-        of=sentences.describe_row_limit(release),
+        of=sentences.describe_row_limit(release, product=product),
     )
 
 

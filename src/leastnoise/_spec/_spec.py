@@ -18,7 +18,9 @@ from leastnoise._domain import (
     Measure,
     PerCellBound,
     Reading,
+    UnitTotal,
     Unknown,
+    ValueCount,
     checked_keys,
     column_measures,
 )
@@ -1513,20 +1515,17 @@ def columns_to_read(request: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
         names.update(mechanism_for(request.strategy, workload).decision_attributes(workload))
-    read_measures = {
-        factor
-        for name in workload.measures
-        if name is not None
-        for factor in column_measures(workload.domain.measure(name))
-    }
-    return (
-        tuple(name for name in workload.domain.names if name in names),
-        tuple(
-            name
-            for name, measure in workload.domain.measures.items()
-            if measure in read_measures and type(measure) is Measure
-        ),
-    )
+    parts: set[Measure] = set()
+    for name in workload.measures:
+        if name is not None:
+            parts.update(column_measures(workload.domain.measure(name)))
+    measures = []
+    for name, measure in workload.domain.measures.items():
+        is_summed = isinstance(measure, UnitTotal) and name in workload.measures
+        is_part = type(measure) is Measure and not parts.isdisjoint([measure, ValueCount(measure)])
+        if is_summed or is_part:
+            measures.append(name)
+    return tuple(name for name in workload.domain.names if name in names), tuple(measures)
 
 
 def read_plan(path: Path, spec: Spec) -> Plan:
