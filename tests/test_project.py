@@ -462,7 +462,8 @@ def test_timing_dependent_tests_are_detected() -> None:
 # What stands at the root of the project.
 AT_ROOT = {
     ".ci", ".devcontainer", ".dockerignore", ".git-blame-ignore-revs", ".github", ".gitignore",
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile",
+    "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "Dockerfile",
+    "LICENSE", "Makefile",
     "README.md", "SECURITY.md", "mkdocs.yml", "pyproject.toml",
     "baselines", "bench", "changelog.d", "contracts", "docs", "examples", "experiments", "src",
     "tests",
