@@ -18,7 +18,7 @@ def test_structure_increases_first_blocks():
     assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
     # The test cannot detect structure on 49 cells.
     assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == ["fixed", "blocks"]
-    narrow = [plane_regime(cost, 1, 10**4, has_narrow_queries=True) for cost in (0, 5999)]
+    narrow = [plane_regime(cost, 1, 10**4, is_narrow=True) for cost in (0, 5999)]
     assert [blocks for _, blocks in narrow] == [128, 256]
 
 
@@ -49,9 +49,7 @@ def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) ->
     for _ in range(40):
         counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
         rate = Fraction(int(random.integers(1, 50)), 128)
-        (parts, groups), (is_deep, _) = divide_parts(
-            tree, base, counts, rate, has_narrow_queries=narrow
-        )
+        (parts, groups), (is_deep, _) = divide_parts(tree, base, counts, rate, is_narrow=narrow)
         expected: set[int] = set()
         cell = 0
         while cell < size:

@@ -352,7 +352,7 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
 )
 @json_option
-def answer(
+def answer_command(
     directory: Path,
     as_json: bool,  # noqa: FBT001 - click passes flags by name
     level: float | None,
@@ -630,14 +630,14 @@ def _answer_quantiles(request: AnswerRequest) -> Answers:
         request.release.plan.domain, "--quantiles", text, "NAME=SHARE,..."
     )
     try:
-        shares = [float(share) for share in shares_text.split(",")]
+        share_values = [float(share) for share in shares_text.split(",")]
     except ValueError:
         raise InputError(
             "--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got "
             f"{text!r}."
         ) from None
     quantile_table = quantiles(
-        request.release, name, shares, where=request.where, by=request.by, level=request.level
+        request.release, name, share_values, where=request.where, by=request.by, level=request.level
     )
     rows = [
         {

@@ -223,7 +223,7 @@ def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
     help="Only compare the names and types of columns; read no row. The output is not private.",
 )
 # Click passes flags by name.
-def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001
+def check_command(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001
     """Show the data holder, exactly, how rows fit the spec.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it

@@ -68,11 +68,11 @@ _note = click.option("--note", default="", help="The reason, which the ledger re
 
 
 @click.group()
-def ledger() -> None:
+def ledger_group() -> None:
     """Set the budget of a data set and show its spending."""
 
 
-@ledger.command("set")
+@ledger_group.command("set")
 @click.argument("path", metavar="FILE", type=FILE)
 @add_options(
     ("--epsilon", str, "Pure differential privacy; with --delta, approximate."),
@@ -107,7 +107,7 @@ def set_budget(
     _print_remaining_budget(ledger)
 
 
-@ledger.command("change")
+@ledger_group.command("change")
 @click.argument("path", metavar="FILE", type=FILE)
 @_amount
 @click.option(
@@ -135,7 +135,7 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
     )
 
 
-@ledger.command("share")
+@ledger_group.command("share")
 @click.argument("path", metavar="FILE", type=FILE)
 @click.argument("name")
 @_amount
@@ -162,7 +162,7 @@ def share(path: Path, name: str, part: str | None, note: str, **amount: str | No
     _print_remaining_budget(Ledger.open(path, share=name))
 
 
-@ledger.command("spent")
+@ledger_group.command("spent")
 @click.argument("path", metavar="FILE", type=FILE)
 @_amount
 @click.option(
@@ -262,7 +262,7 @@ def _warn_if_unpayable(ledger: Ledger) -> None:
     print_warnings(reason for reason in reasons if reason)
 
 
-@ledger.command()
+@ledger_group.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @json_option
 @click.option(

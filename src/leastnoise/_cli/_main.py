@@ -90,17 +90,21 @@ _COMMANDS = {
         "profile",
         "Take a first look at data without a dictionary, and draft a spec.",
     ),
-    "check": ("_init", "check", "Show the data holder, exactly, how rows fit the spec."),
-    "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
+    "check": ("_init", "check_command", "Show the data holder, exactly, how rows fit the spec."),
+    "plan": (
+        "_plan",
+        "plan_command",
+        "Show the expected error of every table; this spends nothing.",
+    ),
     "compare": ("_compare", "compare", "Compare every strategy, least expected error first."),
     "categories": (
         "_release",
-        "categories",
+        "categories_command",
         "Find unknown categories and bounds privately, for a share of the budget.",
     ),
     "release": (
         "_release",
-        "release",
+        "release_command",
         "Measure, estimate, and write answers, manifest and report.",
     ),
     "resume": (
@@ -109,7 +113,11 @@ _COMMANDS = {
         "Finish releases that were paid but not published, at no cost.",
     ),
     "show": ("_finished", "show", "Show a finished release: its accuracy and its tables."),
-    "answer": ("_finished", "answer", "Give further answers from a finished release, at no cost."),
+    "answer": (
+        "_finished",
+        "answer_command",
+        "Give further answers from a finished release, at no cost.",
+    ),
     "difference": (
         "_comparisons",
         "difference",
@@ -134,7 +142,7 @@ _COMMANDS = {
     ),
     "synthesize": ("_finished", "synthesize", "Draw synthetic records from a finished release."),
     "studio": ("_studio", "studio", "Draft a spec, plan, or explore a release in the browser."),
-    "ledger": ("_ledger", "ledger", "Set the budget of a data set and show its spending."),
+    "ledger": ("_ledger", "ledger_group", "Set the budget of a data set and show its spending."),
     "audit": ("_audit", "audit", "Compute a lower bound on the program's privacy loss."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": (

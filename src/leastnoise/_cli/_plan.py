@@ -173,7 +173,7 @@ _CASES = {  # the data that lead to each alternative
 )
 @spec_option
 @cache_option
-def plan(
+def plan_command(
     path: Path,
     as_json: bool,  # noqa: FBT001 - click passes flags by name
     out: Path | None,
@@ -330,14 +330,14 @@ def _print_preview(preview: _Preview) -> None:
         click.echo("\n" + click.wrap_text(search.describe(), 78))
 
 
-def _print_cost_of_hidden_cells(plan: Plan, error_over_complete: float | None) -> None:
+def _print_cost_of_hidden_cells(plan: Plan, error_ratio: float | None) -> None:
     """Print how much error cells for missing values add, if over a thousandth."""
-    if error_over_complete is None or error_over_complete < _LEAST_GAIN:
+    if error_ratio is None or error_ratio < _LEAST_GAIN:
         return
     names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     click.echo(
         click.wrap_text(
-            f"Missing and outside values of {', '.join(names)} cost {error_over_complete - 1:.1%} "
+            f"Missing and outside values of {', '.join(names)} cost {error_ratio - 1:.1%} "
             "of the error, because they are also measured. If a column has none, write "
             "complete = true in its [domain] table.",
             78,
@@ -363,10 +363,10 @@ def _requested_comparisons(
     else:
         plans_by_budget = _rescale_to_budgets(plan, budgets)
     if prices:
-        table_prices = _budget_prices(plan, spec)
+        requested_prices = _budget_prices(plan, spec)
     else:
-        table_prices = ()
-    return plans_by_max_rows, plans_by_budget, table_prices
+        requested_prices = ()
+    return plans_by_max_rows, plans_by_budget, requested_prices
 
 
 def _plans_by_max_rows(spec: Spec, limits_text: str) -> dict[str, Plan]:
@@ -439,8 +439,8 @@ def _plan_json(
     expected_error = plan.data_independent_error
     tables = expected_tables(plan, level)
     explanation = mechanism_of(plan).explain(plan)
-    cost: dict[str, Any] = {**plan.cost().to_json()}
-    cost |= cost.pop("budget", {})
+    cost_json: dict[str, Any] = {**plan.cost().to_json()}
+    cost_json |= cost_json.pop("budget", {})
     error_names = ("expected_total_squared_error", "lower_bound", "error_over_least_possible")
     errors: dict[str, Any] = dict.fromkeys(error_names)
     if expected_error is not None:
@@ -464,7 +464,7 @@ def _plan_json(
             plan.cost(),
             published_part(plan, has_searches=has_searches),
         ),
-        "cost": cost,
+        "cost": cost_json,
         "queries": sum(table.queries for table in tables),
         **errors,
         "rmse": {table.name: table.rmse for table in tables},

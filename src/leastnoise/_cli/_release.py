@@ -165,7 +165,7 @@ def _search_cost_text(receipt: ReceiptFacts) -> str:
 @click.command()
 @spec_argument
 @_payment
-def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
+def categories_command(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     """Find unknown categories and bounds privately, for a share of the budget.
 
     Each [domain.NAME] with unknown = { most = ... }, and each bound with the key most, spends a
@@ -224,7 +224,7 @@ def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
 @json_option
 @spec_option
 @cache_option
-def release(
+def release_command(
     path: Path,
     out: Path,
     plan_path: Path | None,

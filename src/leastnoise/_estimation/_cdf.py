@@ -409,7 +409,7 @@ def _interpolate_quantiles(
         cell_ranges: for each share, the first and the last cell that may contain the quantile.
         clips: whether the first and the last cell also count values beyond the bounds.
     """
-    quantiles = []
+    group_quantiles = []
     listed_ranges = list(cell_ranges)
     for at in np.ndindex(cumulative_shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
@@ -433,7 +433,7 @@ def _interpolate_quantiles(
                 ),
                 high,
             )
-            quantiles.append(
+            group_quantiles.append(
                 Quantile(
                     share=share,
                     value=value,
@@ -444,7 +444,7 @@ def _interpolate_quantiles(
                     may_be_above=bool(clips and last[at] == len(cell_ends) - 1),
                 )
             )
-    return tuple(quantiles)
+    return tuple(group_quantiles)
 
 
 def move_to_chosen_cells(

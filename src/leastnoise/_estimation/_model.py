@@ -950,12 +950,12 @@ def impossible_rows(
     codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
 ) -> BoolArray:
     """Return whether each record has an impossible combination of codes."""
-    impossible_rows = np.zeros(len(codes), dtype=bool)
+    is_impossible = np.zeros(len(codes), dtype=bool)
     for combination in impossible:
-        impossible_rows |= np.logical_and.reduce(
+        is_impossible |= np.logical_and.reduce(
             [np.isin(codes[:, attribute], values) for attribute, values in combination.items()]
         )
-    return impossible_rows
+    return is_impossible
 
 
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:

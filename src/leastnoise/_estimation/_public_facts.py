@@ -40,10 +40,10 @@ def read_combinations(
 
     The plan may come from a file.
     """
-    combinations = tuple(
+    checked_combinations = tuple(
         tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts
     )
-    for name, codes in (part for fact in combinations for part in fact):
+    for name, codes in (part for fact in checked_combinations for part in fact):
         if (
             name not in domain.names
             or not codes
@@ -53,7 +53,7 @@ def read_combinations(
                 f"The plan names impossible values of {name} that the domain does not have. Make "
                 "the plan again."
             )
-    return combinations
+    return checked_combinations
 
 
 @dataclass(frozen=True, slots=True, eq=False)

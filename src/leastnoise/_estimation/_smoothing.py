@@ -320,27 +320,23 @@ class _PosteriorEquations:
 
 def level_prior(
     differences: FloatArray,
-    posterior_means: FloatArray,
-    posterior_variances: FloatArray,
+    level_means: FloatArray,
+    level_variances: FloatArray,
     noise_variances: FloatArray,
 ) -> FloatArray:
     """Return the normal priors that imply the posteriors of a level.
 
     The result has the precisions, and the precisions times the means, shape (2, blocks).
     """
-    shrink_factor = _stein_factor(
-        differences - posterior_means, posterior_variances, noise_variances
-    )
-    posterior_means = differences + shrink_factor * (posterior_means - differences)
-    posterior_variances = (
-        shrink_factor * posterior_variances + (1 - shrink_factor) * noise_variances
-    )
+    shrink_factor = _stein_factor(differences - level_means, level_variances, noise_variances)
+    level_means = differences + shrink_factor * (level_means - differences)
+    level_variances = shrink_factor * level_variances + (1 - shrink_factor) * noise_variances
     is_fitted = len(differences) > _MOST_UNFITTED_BLOCKS
-    lessened = is_fitted & (posterior_variances < (1 - _VARIANCE_TOLERANCE) * noise_variances)
+    lessened = is_fitted & (level_variances < (1 - _VARIANCE_TOLERANCE) * noise_variances)
     before = np.where(lessened, noise_variances, 1.0)
-    after = np.where(lessened, np.maximum(posterior_variances, _VARIANCE_TOLERANCE * before), 1.0)
+    after = np.where(lessened, np.maximum(level_variances, _VARIANCE_TOLERANCE * before), 1.0)
     return np.where(
-        lessened, [1 / after - 1 / before, posterior_means / after - differences / before], 0.0
+        lessened, [1 / after - 1 / before, level_means / after - differences / before], 0.0
     )
 
 

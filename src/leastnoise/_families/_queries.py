@@ -508,15 +508,15 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
     return RowSpace(n, n - int(zero.sum()), None, vectors[:, zero])
 
 
-def invert_within(gram: FloatArray, row_space: RowSpace) -> FloatArray | None:
+def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     """Return the pseudo-inverse of a Gram matrix on the row space of queries.
 
     The result is None if the Gram matrix is too badly conditioned.
     """
-    if row_space.is_full:
+    if space.is_full:
         basis = None
     else:
-        basis = row_space.basis
+        basis = space.basis
     try:
         lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:

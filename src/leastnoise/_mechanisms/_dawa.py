@@ -510,7 +510,7 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
         value,
         1 / setting.laplace_scale,
         math.prod(setting.shape),
-        has_narrow_queries=setting.has_narrow_queries,
+        is_narrow=setting.has_narrow_queries,
     )
     if regime == "fixed":
         return Outcome(
@@ -544,7 +544,7 @@ def _adaptive_grid(
     records = Fraction(records_per_part(cost, float(int(counts.sum()) / setting.laplace_scale)))
     rate = charge_of_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
-        tree, base, counts, rate, has_narrow_queries=setting.has_narrow_queries
+        tree, base, counts, rate, is_narrow=setting.has_narrow_queries
     )
     is_unmerged = joined == 1
     low = np.concatenate([parts, groups[is_unmerged]])

@@ -316,14 +316,16 @@ def plan_workload(
     if search.earlier:
         _check_combination(privacy, search, objective)
     try:
-        plan = _plan_with_public_counts(workload, privacy, search, objective, level)
+        chosen_plan = _plan_with_public_counts(workload, privacy, search, objective, level)
     except MemoryError as error:
         raise InputError(
             message("This workload cannot be planned: {why}.", why=memory_error_reason(error))
         ) from None
-    if search.impossible and isinstance(plan, LinearPlan):
-        return replace(plan, details=replace(plan.details, impossible=search.impossible))
-    return plan
+    if search.impossible and isinstance(chosen_plan, LinearPlan):
+        return replace(
+            chosen_plan, details=replace(chosen_plan.details, impossible=search.impossible)
+        )
+    return chosen_plan
 
 
 def _plan_with_public_counts(

@@ -781,10 +781,10 @@ class TableView:
         def without_constants(row: Sequence[Any]) -> list[Any]:
             return [cell for column, cell in enumerate(row) if column not in constant_columns]
 
-        key_headings = without_constants(self.key_headings)
+        headings = without_constants(self.key_headings)
         rows = [without_constants(row) for row in self.rows]
         rows_note = " ".join([self.rows_note, *notes])
-        return replace(self, key_headings=key_headings, rows=rows, rows_note=rows_note)
+        return replace(self, key_headings=headings, rows=rows, rows_note=rows_note)
 
 
 @dataclass(frozen=True, slots=True)

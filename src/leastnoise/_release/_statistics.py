@@ -579,7 +579,7 @@ def add_sampling_errors(
     noise_std = extra_columns.get("std_error", half_widths)
     sampling_std = rule.standard_errors(
         table.values,
-        is_weighted=divisor == "sum_of_weights",
+        has_weights=divisor == "sum_of_weights",
         group_weights=group_weights,
     )
     sampling = combine_errors(

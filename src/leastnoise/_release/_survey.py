@@ -115,22 +115,22 @@ class SamplingRule:
         self,
         answer: FloatArray,
         *,
-        is_weighted: bool,
+        has_weights: bool,
         group_weights: FloatArray | None = None,
     ) -> FloatArray:
         """Return the standard errors of answers; NaN if the rule states none.
 
         Args:
             answer: the released answers.
-            is_weighted: whether the answers are weighted.
+            has_weights: whether the answers are weighted.
             group_weights: for means, the released sum of weights of each group.
         """
         if self.design is not None:
             if group_weights is not None:
-                if not is_weighted:
+                if not has_weights:
                     group_weights = group_weights * self.design.population / self.design.sample
                 return self.design.errors_of_means(answer, group_weights)
-            total = self.design.population if is_weighted else self.design.sample
+            total = self.design.population if has_weights else self.design.sample
             return self.design.errors_of_counts(answer, total)
         if self.method == "variance_model":
             first, second = self.values

@@ -600,7 +600,7 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
         table.low,
         np.where(np.isnan(table.answer), np.nan, table.high),
         table.error_std,
-        rule.standard_errors(table.answer, is_weighted=weighted),
+        rule.standard_errors(table.answer, has_weights=weighted),
         level,
         survey.flags,
     )

@@ -233,7 +233,7 @@ _LIGHT_NARROW = 2.0
 
 
 def plane_regime(
-    partition_cost: Exact, epsilon: Exact, cells: int, *, has_narrow_queries: bool = False
+    partition_cost: Exact, epsilon: Exact, cells: int, *, is_narrow: bool = False
 ) -> tuple[str, int]:
     """Return the name of the grid's regime, and its number of blocks.
 
@@ -243,7 +243,7 @@ def plane_regime(
     buckets = float(Fraction(partition_cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _TEST_NOISE_FACTOR / float(PLANE_TEST_SHARE)) > _MOST_BUCKET_SHARE * cells:
         return "fixed", 0
-    fewest, most = _NARROW_LEVELS if has_narrow_queries else _FIRST_ROUND_LEVELS
+    fewest, most = _NARROW_LEVELS if is_narrow else _FIRST_ROUND_LEVELS
     return "blocks", int(
         2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
     )
@@ -294,7 +294,7 @@ def divide_parts(
     counts: IntArray,
     parts_per_record: Fraction,
     *,
-    has_narrow_queries: bool = False,
+    is_narrow: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """Return the starts of parts and of groups, and which are in deep blocks.
 
@@ -308,7 +308,7 @@ def divide_parts(
     shares = np.asarray(counts * float(parts_per_record), dtype=np.float64)
     starts = tree.starts[base_level]
     first = _join_blocks(
-        tree, base_level, shares, _LIGHT_NARROW if has_narrow_queries else _JOINED_PART_RATIO
+        tree, base_level, shares, _LIGHT_NARROW if is_narrow else _JOINED_PART_RATIO
     )
     deserved = np.maximum(counts, 1) * float(parts_per_record)
     deserved[np.bincount(first)[first] > 1] = 1.0
@@ -317,9 +317,7 @@ def divide_parts(
     )
     # Groups reduce the error of queries on many cells. Queries on few cells have the least error if
     # the parts get the whole budget of the round.
-    many = (depth >= (len(tree.starts) if has_narrow_queries else _LEAST_GROUPED_HALVINGS)).astype(
-        np.int64
-    )
+    many = (depth >= (len(tree.starts) if is_narrow else _LEAST_GROUPED_HALVINGS)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(
         np.setdiff1d(_refine_blocks(tree, base_level, most), inner, assume_unique=True)

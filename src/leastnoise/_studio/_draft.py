@@ -496,8 +496,8 @@ def plan_for_parent() -> None:
     It handles the request in the first line, and ends early if the input ends.
     """
 
-    def send(message: Mapping[str, Any]) -> None:
-        sys.stdout.write(json.dumps(message) + "\n")
+    def send(reply: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
     def end_with_input() -> None:

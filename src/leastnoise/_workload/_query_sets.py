@@ -296,17 +296,17 @@ def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
     return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
-def _as_ranges(matrix: IntArray) -> Operator:
+def _as_ranges(entries: IntArray) -> Operator:
     """Return a matrix as a `Ranges` operator if each row is a range of cells.
 
     Ranges are planned and answered much faster.
     """
-    edges = np.diff(matrix, axis=1, prepend=0, append=0)
+    edges = np.diff(entries, axis=1, prepend=0, append=0)
     starts = edges == 1
     stops = edges == -1
-    if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
-        return Ranges(matrix.shape[1], starts.argmax(axis=1), stops.argmax(axis=1) - 1)
-    return Dense(matrix)
+    if ((entries == 0) | (entries == 1)).all() and (starts.sum(axis=1) == 1).all():
+        return Ranges(entries.shape[1], starts.argmax(axis=1), stops.argmax(axis=1) - 1)
+    return Dense(entries)
 
 
 def _interval_labels(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
@@ -719,7 +719,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 def level_names(kind: Kind) -> tuple[str, ...]:
     """Return the names of an attribute's declared and implied levels."""
-    return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
+    return tuple(each.name for each in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, selection: object) -> list[Label]:
@@ -732,8 +732,8 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
         return list(selection) if isinstance(selection, (list, tuple)) else [selection]  # type: ignore[list-item]
     labels: list[Label] = []
     for name, groups in selection.items():
-        level = kind.level(name)
-        numbers = {str(label): number for number, label in enumerate(level.labels)}
+        selected_level = kind.level(name)
+        numbers = {str(label): number for number, label in enumerate(selected_level.labels)}
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
             number = numbers.get(label_text(group) or "")
             if number is None:
@@ -743,7 +743,7 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
                 raise refuse(f"a group of the level {name!r}", group, f"one of {listing}")
             labels += [
                 label
-                for label, group_of_cell in zip(kind.labels, level.cells, strict=True)
+                for label, group_of_cell in zip(kind.labels, selected_level.cells, strict=True)
                 if group_of_cell == number
             ]
     return labels

@@ -441,8 +441,10 @@ def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
     if product.asks_single_cells:
         return UnitCount(product.attributes)
     groups = [
-        None if query_set == identity() else cell_sets(name, query_set, product.domain.kind(name))
-        for name, query_set in product.along.items()
+        None
+        if query_set_along == identity()
+        else cell_sets(name, query_set_along, product.domain.kind(name))
+        for name, query_set_along in product.along.items()
     ]
     empty = [
         name

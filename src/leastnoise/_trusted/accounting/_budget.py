@@ -184,7 +184,7 @@ def parameters_by_name(amount: Any) -> dict[str, Fraction]:
     >>> parameters_by_name(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
     """
-    return {field.name: getattr(amount, field.name) for field in fields(amount)}
+    return {parameter.name: getattr(amount, parameter.name) for parameter in fields(amount)}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -80,17 +80,17 @@ def privacy_from_json(data: object) -> Privacy:
         present = set()
     optional = {"max_per_cell", "unit_reading"} & present
     names = {"budget", "neighbours", "unit_column", "max_rows", *optional}
-    fields = fields_of("privacy", data, names)
-    column = fields["unit_column"]
+    entries = fields_of("privacy", data, names)
+    column = entries["unit_column"]
     if column is not None and not isinstance(column, str):
         raise refuse("unit_column", column, "the name of a column, or null")
     return Privacy(
-        budget_from_json(fields["budget"]),
-        one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
+        budget_from_json(entries["budget"]),
+        one_of("neighbours", entries["neighbours"], ["add_remove", "replace"]),
         column,
-        whole("max_rows", fields["max_rows"], 1),
-        _per_cell_bound(fields["max_per_cell"]) if "max_per_cell" in optional else None,
-        _unit_reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
+        whole("max_rows", entries["max_rows"], 1),
+        _per_cell_bound(entries["max_per_cell"]) if "max_per_cell" in optional else None,
+        _unit_reading(entries["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
     )
 
 
@@ -133,5 +133,5 @@ def charge_from_json(data: object) -> Charge:
     names = {*parameters_by_name(Charge())}
     if isinstance(data, Mapping) and "mu_squared" not in data:
         names.remove("mu_squared")
-    fields = fields_of("a charge", data, names)
-    return Charge(**{name: fraction_from_text(name, value) for name, value in fields.items()})
+    entries = fields_of("a charge", data, names)
+    return Charge(**{name: fraction_from_text(name, value) for name, value in entries.items()})

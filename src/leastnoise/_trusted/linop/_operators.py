@@ -144,7 +144,7 @@ class ValueEquality:
     def _parts(self) -> tuple[object, ...]:
         """Return the values to compare for equality, with arrays as bytes."""
         kind: type = type(self)
-        values = (getattr(self, field.name) for field in fields(kind))
+        values = (getattr(self, part.name) for part in fields(kind))
         return tuple(
             value.tobytes() if isinstance(value, np.ndarray) else value for value in values
         )

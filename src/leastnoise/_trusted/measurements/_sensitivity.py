@@ -481,15 +481,15 @@ def _joint_norm(
     unit = _common_denominator(constants)
     summed = np.zeros(shape, dtype=object)
     for (_, columns), constant in zip(blocks, constants, strict=True):
-        product = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
+        block_norms = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
         for column in columns:
             if column.entries is None:
                 continue
             # ascending, as `Measurements` has checked
             axes_of = [names.index(name) for name in column.attributes]
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
-            product = product * column.entries.astype(object).reshape(axes)
-        summed = summed + product
+            block_norms = block_norms * column.entries.astype(object).reshape(axes)
+        summed = summed + block_norms
     return Fraction(int(summed.max()), unit)
 
 

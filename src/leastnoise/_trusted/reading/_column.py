@@ -420,12 +420,12 @@ class Source:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
-        return tuple(field.name for field in self.fields)
+        return tuple(column.name for column in self.fields)
 
     @property
     def unreadable_columns(self) -> dict[str, str]:
         """The columns that no rule can read because of their types, with these types."""
-        return {field.name: field.type_name for field in self.fields if not field.readable}
+        return {column.name: column.type_name for column in self.fields if not column.readable}
 
 
 def by_columns(
@@ -579,14 +579,14 @@ def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
     """
     return tuple(
         SchemaField(
-            name=field.name,
-            type=(type_of_values := value_type(field.type)),
-            type_name=str(field.type),
-            readable=_has_rule(field.type),
-            required=not field.nullable,
+            name=column.name,
+            type=(type_of_values := value_type(column.type)),
+            type_name=str(column.type),
+            readable=_has_rule(column.type),
+            required=not column.nullable,
             zone=getattr(type_of_values, "tz", None),
         )
-        for field in schema
+        for column in schema
     )
 
 

@@ -1125,7 +1125,7 @@ def read_keys(
     if units is not None:
         encoders.append(units.number)
     parts = [np.zeros(0, dtype=np.int64)]
-    read = 0
+    rows_read = 0
     counts = np.zeros(0, dtype=np.int64)
     for rows, (keys, *unit), _ in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
@@ -1134,9 +1134,9 @@ def read_keys(
         else:
             units.add(unit[0], [keys])
             parts.append(keys)
-        read += rows
+        rows_read += rows
         if shown is not None:
-            shown.show(read, opened.total)
+            shown.show(rows_read, opened.total)
     if units is not None:
         every = np.concatenate(parts)
         counts = np.bincount(
@@ -1194,13 +1194,13 @@ def read_unit_sizes(
     numbers: dict[Hashable, int] = {}
     encoder = key_number_encoder(numbers, key_reader(unit_reading))
     sizes = np.zeros(0, dtype=np.int64)
-    read = 0
+    rows_read = 0
     for rows, (units,), _ in opened.encoded([(name, encoder)]):
         sizes = np.append(sizes, np.zeros(len(numbers) - len(sizes), dtype=np.int64))
         sizes += np.bincount(units[units != NONE], minlength=len(numbers))
-        read += rows
+        rows_read += rows
         if shown is not None:
-            shown.show(read, opened.total)
+            shown.show(rows_read, opened.total)
     # the count of a key that only the second table has is 0
     cells = cell_encoder(domain.rule(attribute))(Column(sizes[sizes > 0]))
     return Table(domain, {attribute: cells[cells != NONE]}, unit_column=unit_column, max_rows=1)

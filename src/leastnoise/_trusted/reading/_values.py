@@ -451,7 +451,7 @@ def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
         year = parts["Y"]
     else:
         year = century + (parts["y"] - century) % 100
-    names = [number for number in range(1, 13) if groups.get(f"month{number}")]
+    names = [month_number for month_number in range(1, 13) if groups.get(f"month{month_number}")]
     month = names[0] if names else parts.get("m", 1)
     hour = parts.get("H", 0)
     if "I" in parts:
