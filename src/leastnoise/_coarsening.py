@@ -207,7 +207,7 @@ def solve_tables(
     """Compute which true counts readers can infer for every hidden cell.
 
     Args:
-        tables: tables about the same rows; an attribute has the same labels in all tables.
+        tables: tables about the same rows. An attribute has the same labels in all tables.
         rule: the rounding, which readers know.
         total: the label of the sum over an attribute.
 

@@ -99,7 +99,8 @@ def difference(
     RELEASE is the directory that `leastnoise release` wrote. The command compares counts of rows,
     unless an option selects another number. Groups are values of one attribute, or groups of a
     level: year=2025 year=2024, or store:region=north store:region=south. Each of several groups is
-    compared with the last one, with intervals that hold together.
+    compared with the last one. The intervals are simultaneous: together they contain all true
+    values with the stated probability.
     """
     release = read_with_progress(directory)
     if level is None:
@@ -175,7 +176,7 @@ class _ComparedGroups:
     Attributes:
         along: the attribute.
         groups: the groups, each a label, or a mapping from a level to a label.
-        against: the last group, in the same form.
+        against: the last group, in the form of the other groups.
     """
 
     along: str
@@ -394,7 +395,8 @@ def ab_test_command(
     """Estimate the effect of a treatment from a release with means by arm.
 
     RELEASE is the directory that `leastnoise release` wrote. The interval of the difference covers
-    the noise and the sampling error. With several treatments, all intervals hold together.
+    the noise and the sampling error. If there are several treatments, the intervals are
+    simultaneous.
     """
     release = read_with_progress(directory)
     arms = _read_groups(release, groups)

@@ -208,7 +208,7 @@ def _norms_with_levels(
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
     """Return the norms of level tables by residual space, and of other tables.
 
-    All are nuclear norms. Tables of levels share residual spaces, so they have one norm together.
+    All are nuclear norms. Tables of levels share residual spaces, so they have one common norm.
     Every other table has a separate norm.
     """
     levels_by_name = _levels(products)
@@ -407,7 +407,7 @@ def _group_norms(
     levels_by_name: Mapping[str, Levels],
     norm_factor: float,
 ) -> _TableNorms:
-    """Return the nuclear norms of level tables on the same attributes."""
+    """Return the nuclear norms of tables of levels on the same attributes."""
     spectra = [levels_by_name[name].spectrum for name in names]
     spectra_without_total = [_without_totals(spectrum) for spectrum in spectra]
     terms = _terms(products, {name: levels_by_name[name] for name in names})

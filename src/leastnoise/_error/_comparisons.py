@@ -184,8 +184,8 @@ class Estimated(NamedTuple):
         is_clear: whether the divisor is significantly above 0; always True for counts and sums.
         error_divisor: the divisor of the error: the estimated denominator, or 1 for counts and
             sums.
-        bounded_quotient: the estimate within the interval, which multiplies the error of the
-            denominator; 0 for counts and sums.
+        bounded_quotient: the estimate, limited to the interval. It multiplies the error of the
+            denominator; it is 0 for counts and sums.
         bounds: the least and the largest possible value.
     """
 

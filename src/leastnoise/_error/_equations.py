@@ -85,7 +85,7 @@ def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, 
 def explained_subsets(names: Names, required: Names) -> Iterator[Names]:
     """Yield all subsets of ``names`` that contain ``required``.
 
-    These are the sets tau whose residual spaces such a block measures.
+    These are the sets tau whose residual spaces the block measures.
     """
     if not required:
         return subsets(names)
@@ -424,7 +424,9 @@ class Covariance(ABC):
 
     @property
     def solver_cells(self) -> int:
-        """The number of joint cells of the linear solver for errors; 0 for none.
+        """The number of joint cells that the linear solver for errors needs, or 0.
+
+        It is 0 if no solver is needed.
 
         The number is 0 if no linear solver is needed.
         """

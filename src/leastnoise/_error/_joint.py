@@ -355,7 +355,10 @@ class JointBlocks:
     def solve(
         self, right_side: FloatArray, subject: str, tolerance: float = TOLERANCE
     ) -> FloatArray:
-        """Return the solution x of M x = right_side; raise without convergence."""
+        """Return the solution x of M x = right_side.
+
+        Raises an error without convergence.
+        """
         turn = self.preconditioner.times
         right_norm = np.maximum((right_side * turn(right_side)).sum(axis=0), 0.0)
         goal = (tolerance / 2) ** 2 * right_norm

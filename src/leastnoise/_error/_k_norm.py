@@ -3,7 +3,7 @@
 This file computes the variances of the noise in totals and cells, and the quantiles of the noise in
 a cell.
 
-All tables of a group have the same noise t in their total. Let z be the noise of a table of n
+All tables of a group have the same noise t in their totals. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and so are
 differences in different tables. The covariance of z is T / n^2 J + s (I - J / n), with T the
 variance of t. So a group is equivalent to separate measurements: of the total, with the variance T,

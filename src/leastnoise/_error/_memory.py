@@ -60,8 +60,8 @@ def format_bytes(byte_count: int) -> str:
 def _read_number(path: str, key: str = "") -> int | None:
     """Return the number in a system file such as /proc/meminfo, or None.
 
-    If ``key`` is not empty, the number follows this key. The result is None if there is no such
-    number.
+    If ``key`` is not empty, the number follows this key. The result is None if the number is not
+    known.
     """
     try:
         words = Path(path).read_text(encoding="ascii").replace(":", " ").split()

@@ -66,8 +66,8 @@ class MomentScales:
         names: for each entry of the matrix, the measure whose sums it contains.
         centres: the middle of the bounds of each variable, in units of the variable.
         reaches: the largest distance of a value of each variable from the middle, in its units.
-        units: the amount of one unit of each variable.
-        steps: the amount in the matrix of one unit of the sums of each entry.
+        units: for each variable, the amount of one unit.
+        steps: for each entry of the matrix, the amount that one unit of its sums adds.
         offsets: for each entry, the amount to subtract from every product. With this amount, the
             noise of the sum is uncorrelated with the noise of the number of rows.
         common: for each entry, the coefficient of the count's noise in the noise of the measured

@@ -228,7 +228,7 @@ def pair_structure(
 ) -> PairStructure:
     """Return the least-squares form for two tables over their joint cells.
 
-    The joint cells combine the attributes of both tables.
+    The joint cells are the combinations of the attributes of both tables.
     """
     along = []
     for block, _ in tables:

@@ -2,11 +2,11 @@
 
 The estimate is unbiased, has the least variance, and is consistent across all tables.
 
-Along every attribute, all blocks use the same strategy or sum over the attribute. Along one
-attribute, the blocks may use nested levels instead. Without levels, the information matrix of all
-measurements is diagonal in the residual basis of the families (docs/mathematics.md, section 1). Let
-tau be a set of attributes, p_B one over the noise variance of block B, and S_B the attributes of B.
-Then
+Along every attribute, a block either uses the attribute's common strategy or sums over the
+attribute. Along one attribute, the blocks may use nested levels instead. Without levels, the
+information matrix of all measurements is diagonal in the residual basis of the families
+(docs/mathematics.md, section 1). Let tau be a set of attributes, p_B one over the noise variance of
+block B, and S_B the attributes of B. Then
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in
     tau of 1 / kappa_i

@@ -273,8 +273,8 @@ class _FactorFacts:
     Attributes:
         precision_factor: the number by which the factor multiplies the precision.
         names: the attribute of the factor, or an empty tuple if the factor measures only the total.
-        names_without_total: the attribute of the factor if its rows leave out the total; else
-            empty.
+        names_without_total: the attribute of the factor if its rows leave out the total; otherwise
+            an empty tuple.
     """
 
     precision_factor: float
@@ -374,7 +374,7 @@ class _Precisions:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
     """Return the inverse Gram matrix of the strategy along each attribute.
 
-    Equal factors get the same object, by which tables with equal bases are recognised.
+    Equal factors get the same object. Tables with equal bases are recognised by this object.
     """
     measured: dict[object, GramInverse] = {}
     for factor in factors.values():

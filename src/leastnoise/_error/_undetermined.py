@@ -2,7 +2,8 @@
 
 These queries lie outside the row space of all measured queries.
 
-Every form of the covariance has its own test for such queries (docs/mathematics.md, section 7).
+Every form of the covariance has a separate test for undetermined queries (docs/mathematics.md,
+section 7).
 """
 
 from collections.abc import Collection

@@ -456,7 +456,7 @@ def _compare_separately(
     by: By,
     level: float,
 ) -> Differences:
-    """Compare each of some groups with the same group; intervals hold together.
+    """Compare each of some groups with the same group, with joint intervals.
 
     The arguments are as for `compare_groups`.
     """

@@ -1,4 +1,4 @@
-"""Multipliers of intervals that hold together, from simulated noise.
+"""Multipliers of simultaneous intervals, from simulated noise.
 
 Let e_i be the errors of some estimates, and s_i their standard errors. Let c be a quantile of max_i
 |e_i| / s_i, at the level of the intervals. Then with that probability all true values lie within c
@@ -24,7 +24,7 @@ from leastnoise._workload import Product
 
 _SEED = 20251129  # of the simulation, which is public; any number
 _MOST_SIMULATED = 2**22
-"""The most measured numbers times answers, and answers times draws, of one simulation."""
+"""Two limits of one simulation: measured numbers times answers, and answers times draws."""
 
 
 def simulate_answers(
@@ -74,7 +74,7 @@ def simulate_samples(stds: FloatArray, sample_number: int) -> FloatArray:
 def joint_multiplier(
     errors: FloatArray | None, stds: FloatArray, noise: Noise, level: float
 ) -> float:
-    """Return the half width of intervals that hold together, in standard errors.
+    """Return the half width of simultaneous intervals, in standard errors.
 
     Args:
         errors: simulated errors, shape (draws, *stds.shape); None without a simulation.

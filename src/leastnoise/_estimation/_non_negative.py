@@ -4,8 +4,9 @@ These answers are biased. They are published in addition to the unbiased answers
 them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
-no farther from the truth than the unbiased table is, in Euclidean distance. Sums of cells have no
-such guarantee. A marginal keeps its total, because clipping would otherwise increase the total.
+no farther from the truth than the unbiased table is, in Euclidean distance. Sums of cells do not
+have this guarantee. A marginal keeps its total, because clipping would otherwise increase the
+total.
 
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
 table, the finest, has the cells or the groups of levels. All other tables are sums of it. The
@@ -104,7 +105,10 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return group values along an axis of cells: at the first cell, else 0."""
+    """Return group values along an axis of cells.
+
+    The first cell of a group has its value; the other cells have 0.
+    """
     if values.shape[axis] == len(groups):
         return values
     _, first = np.unique(groups, return_index=True)

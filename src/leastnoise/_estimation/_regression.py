@@ -29,8 +29,8 @@ SIZE_RATIO = 2.0
 """The same limit for the eigenvalue that the number of rows has at public scales.
 
 Without this limit, 92% of the intervals with ends covered the truth in groups of 20 rows, and 80%
-in groups of 10 rows. With it, the intervals of such groups have no ends
-(``python -m experiments.coverage_moments``).
+in groups of 10 rows. With it, the intervals of these groups have no ends (``python -m
+experiments.coverage_moments``).
 """
 _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
 """Above this ratio, intervals are not stretched; between both ratios the stretch is linear."""
@@ -110,8 +110,8 @@ def regression(
     Args:
         source: an estimate or a release; it costs no budget.
         of: the measure that is explained.
-        on: the measures that explain it. The measures in ``of`` and ``on`` must be exactly a set
-            that was measured together.
+        on: the measures that explain it. The measures in ``of`` and ``on`` must together be a set
+            that was measured.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             ln.level("region")}``; empty for all rows.
         level: the confidence level of each interval, separately.

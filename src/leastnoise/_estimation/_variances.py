@@ -32,8 +32,9 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, Statistic, groups_of, queries, square_measure
 
 _MEAN_STEPS = 65
-"""Means at which the ends of an interval are computed. A second grid of the same number of means
-refines the best one."""
+"""Means at which the ends of an interval are computed. A second grid refines the best mean; it has
+the same number of means.
+"""
 _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 
 
@@ -320,7 +321,10 @@ class NoisyMoments:
 
     @property
     def variances(self) -> FloatArray:
-        """The variances of u, clipped at 0; 0 where the count is not positive."""
+        """The variances of u, clipped at 0.
+
+        They are 0 where the count is not positive.
+        """
         is_positive = self.counts > 0
         squares = self.squares / np.where(is_positive, self.counts, 1.0) + self.square_offset
         largest = (self.high - self.means) * (self.means - self.low)

@@ -5,10 +5,10 @@ W is the matrix of m queries on one ordered attribute of n cells.
 For workloads that are matrices, this file finds three things: the cells that no query
 distinguishes, an order of the cells along a line, and a short form of M in that order.
 
-Planners see a family of strategies along one attribute as a function (`FitFamily`). It fits a
-strategy in whole numbers to such a matrix. The rounded strategy is measured, and the plan's error
-and privacy cost are computed from its integers. The inverse of the strategy's Gram matrix is
-registered for its operator: see ``_inverse``.
+Planners see a family of strategies along one attribute as a function (`FitFamily`). A function of
+this kind fits a strategy in whole numbers to the matrix. The rounded strategy is measured, and the
+plan's error and privacy cost are computed from its integers. The inverse of the strategy's Gram
+matrix is registered for its operator: see ``_inverse``.
 """
 
 import math
@@ -424,7 +424,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
     """Return the Gram matrix of merged equal cells, and each cell's group.
 
-    Equal cells are in exactly the same queries.
+    Equal cells are cells that are in exactly the same queries.
     """
     if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(

@@ -11,9 +11,10 @@ The problem is not convex. For ordered workloads, descents from random starts en
 the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
 bell overlaps half of its neighbours. A layer is 8 to 20 times coarser than the layer below it. If
 many queries contain the first cells, the first bell is close to this end of the line. If few
-queries do, the bell is one spacing away from it. The other end is treated alike. Therefore, most
-descents start from bells. Bells of this shape have an error within 3% of the final error before any
-step. The supports of the rows remain narrow windows, which makes n = 16384 affordable.
+queries do, the bell is one spacing away from it. The other end is treated in the same way.
+Therefore, most descents start from bells. Bells of this shape have an error within 3% of the final
+error before any step. The supports of the rows remain narrow windows, which makes n = 16384
+affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """

@@ -20,7 +20,7 @@ L1, the best trees have few levels with very different widths, and further level
 chains of arbitrary widths are searched, and not only powers of one branching factor. Under L2,
 every level reduces the error a little.
 
-Source: Hay et al. 2010 (inference by two passes); everything else is from this project.
+Source: Hay et al. 2010 (inference by two passes). All other parts are from this project.
 """
 
 import itertools

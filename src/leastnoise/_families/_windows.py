@@ -10,11 +10,11 @@ part of ``log m^(1/4)`` (Kolmogorov's factorisation). For prefix sums T is the s
 scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals. The density
 of c is never negative.
 
-The lower bound for full sets of ranges follows. Let W have the ranges as rows; the other notation
-is as in ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``. Let the
-rows of Z be rows of circulants, one for each width. Their spectral values at a frequency are W's
-values there, scaled to norm 1. Then ``h_j`` is the sum of ``W_ij Z_ij`` over the rows i and follows
-from running sums. The best weights D give the bound ``sum_j max(h_j, 0)^2``.
+The lower bound for full sets of ranges follows. Let W have the ranges as rows. The other notation
+is the notation of ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``.
+Let the rows of Z be rows of circulants, one for each width. Their spectral values at a frequency
+are W's values there, scaled to norm 1. Then ``h_j`` is the sum of ``W_ij Z_ij`` over the rows i and
+follows from running sums. The best weights D give the bound ``sum_j max(h_j, 0)^2``.
 
 Source: textbook material (spectral factorisation, duality of norms). This project contributes the
     use of both (docs/mathematics.md, section 2).
@@ -169,7 +169,8 @@ def full_set_bound(gram: Gram) -> float:
     """Return a lower bound on the squared error for full sets of ranges.
 
     A full set has the ranges of one width at every position, all with the same weight. The bound
-    applies to full sets of a few widths, also together with cells. For other queries it is 0.
+    applies to full sets of a few widths. Single cells may be requested as well. For other queries
+    it is 0.
     """
     size = gram.size
     weights = _full_set_weights(gram)

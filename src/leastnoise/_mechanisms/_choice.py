@@ -582,7 +582,7 @@ class TimeRequest:
         likely: the probability that it is the best planner for this noise, relative to the same
             probability of other planners.
         is_slow: whether ``most`` exceeds a small share of the seconds.
-        own_seconds: seconds that it may take regardless of the time limit; 0 for most planners.
+        own_seconds: the seconds that it may take even beyond the time limit; 0 for most planners.
     """
 
     planner: Planner

@@ -1,10 +1,10 @@
 """Privately chosen quantiles, and tables with fixed measurements.
 
 A quantile that is computed from a distribution function pays for the counts up to every cell. A
-private choice of one cell pays only for that cell. So a median among thousands of cells is usually
-within one row of its target. How far it may be from its target is known beforehand, and does not
-depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables
-that determine the intervals.
+private choice of one cell has only the cost of that cell. So a median among thousands of cells is
+usually within one row of its target. How far it may be from its target is known beforehand, and
+does not depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the
+tables that determine the intervals.
 """
 
 import math
@@ -44,7 +44,7 @@ TABLES_SHARE = Fraction(1, 2)
 """The part of the budget for the tables.
 
 Intervals from two further private choices were over ten times as wide (docs/decisions/answers.md).
-These choices were of ranks beyond the reach of the first choice.
+These choices concerned ranks beyond the reach of the first choice.
 """
 
 

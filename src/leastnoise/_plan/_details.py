@@ -1,4 +1,4 @@
-"""Public facts of a plan beyond its measurements and its expected errors.
+"""Public facts of a plan that are not its measurements or expected errors.
 
 Each fact has a type, a form in JSON, and a check that also applies to plan files.
 """
@@ -229,7 +229,7 @@ class SeriesDetails:
     Attributes:
         along: the attribute of dates.
         late: the treatment of rows that arrive after their period: "drop" or "arrival".
-        strategy_of_a_period: the strategy for the other attributes.
+        strategy_of_a_period: the strategy for the attributes other than time.
         through: in a release of the first periods, the label of the last period.
         periods: the number of periods of such a release.
         cost: the cost of all periods, which another ledger may have to enter.
@@ -276,7 +276,7 @@ class SeriesDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDetails:
-    """Public facts of a plan beyond its measurements and its expected errors.
+    """Public facts of a plan that are not its measurements or expected errors.
 
     Attributes:
         objective: the number that the plan minimises. It is the total squared error ("total"),

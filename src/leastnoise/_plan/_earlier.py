@@ -50,7 +50,7 @@ class EarlierRelease:
     `Release.as_earlier` returns it. Two values of this class are equal if their digests are equal.
 
     Attributes:
-        name: a name for people, such as the name of the release's folder.
+        name: a name for readers, such as the name of the release's folder.
         digest: the SHA-256 of the release's `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise came from a seed.
         receipts: the payments for its measurements, and for the measurements of earlier releases

@@ -244,7 +244,7 @@ class Plan(ABC):
         return self.details.to_json()
 
     def lower_bound(self) -> float:
-        """Return a lower bound on the total squared error of plans of this kind."""
+        """Return a lower bound on the total squared error of plans of this class."""
         return self.expected_error().lower_bound
 
     def plot(self) -> Any:
@@ -303,8 +303,8 @@ class Plan(ABC):
 
         They are in the order of the domain.
 
-        These are used by queries, measurements or choices of a mechanism. Nothing else is read, so
-        an attribute without queries drops no rows.
+        These are used by queries, measurements or choices of a mechanism. No other attribute is
+        read. So an attribute without queries drops no rows.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()

@@ -76,7 +76,7 @@ class MomentGoal:
 
 @dataclass(frozen=True, slots=True)
 class _NumberError:
-    """The error of one published number, by interval and by the delta method."""
+    """The error of one published number: by its interval, and by the delta method."""
 
     promised: float
     delta: float

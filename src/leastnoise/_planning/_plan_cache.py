@@ -91,7 +91,7 @@ def cached_plan(
 def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """Return the best plan of all strategies, from the cache or by planning.
 
-    A new plan is stored together with all other candidates.
+    A new plan is stored with all other candidates.
     """
     cached = _read(
         cache_file(workload, privacy, search),

@@ -126,7 +126,7 @@ class SeriesOptions:
         return patterns
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
-        """Return the privacy over all periods, from the privacy of one period.
+        """Return the privacy over all periods, computed from the privacy of one period.
 
         Args:
             privacy: the privacy of one period; its bound on the rows of a unit is for each period.
@@ -229,7 +229,10 @@ class _SeriesProblem:
         return self.privacy.max_per_cell is not None
 
     def privacy_of_period(self) -> Privacy:
-        """Return the unit and row bound of one period, with a nominal budget."""
+        """Return the unit and the row bound of one period.
+
+        The budget is a nominal one.
+        """
         if self.privacy.max_per_cell is None:
             rows_of_unit = self.privacy.max_rows
         else:

@@ -478,7 +478,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Weight the tables such that errors equal to their goals count equally."""
+    """Weight the tables so that errors equal to their goals count equally."""
     return _weight_by_ratio_shares(
         workload,
         goals,
@@ -490,7 +490,7 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
 def _weight_by_ratio_shares(
     workload: Workload, goals: Sequence[Goal], ratio_weights: FloatArray, noise: Noise
 ) -> Workload:
-    """Weight the tables such that the error is a weighted sum of their ratios.
+    """Weight the tables so that the error is a weighted sum of their ratios.
 
     ``ratio_weights`` are the weights of the ratios. The error equals the sum up to a constant
     factor.
@@ -884,7 +884,7 @@ MOST_PRICED = 24  # maximum number of tables; each of them needs a plan
 # compared.
 _NEARLY_ALL = 0.9
 PriceCache: TypeAlias = dict[object, float]
-"""The results of searches for the prices of one plan, by the remaining tables."""
+"""The results of searches for prices of one plan, by the remaining tables."""
 
 
 def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
@@ -910,7 +910,7 @@ def joint_price(
     search: Search | None = None,
     cached_prices: PriceCache | None = None,
 ) -> Price:
-    """Return the cost of several tables together, as shares of the budget."""
+    """Return the joint cost of several tables, as shares of the budget."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
             "Prices of tables require a plan without earlier releases, because a price is "

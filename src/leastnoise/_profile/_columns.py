@@ -24,7 +24,7 @@ _FAR_DECADES = range(9, 16)  # one cell for each decade; larger doubles are not 
 _SMALL_DECADES = range(-6, 0)
 _MOST_CATEGORIES = 100  # categories that a search keeps
 SEARCH_SHARE = Fraction(1, 2)
-"""Share of the budget for all searches together, if there is one."""
+"""Share of the budget for all searches, if there is a search."""
 _YEAR_NAME = re.compile(r"year|yr|jahr|annee|año|birth|born|geburt", flags=re.IGNORECASE)
 _SPECIAL_CELLS = ("(null)", "(outside)")
 _COMMON_CODES = (

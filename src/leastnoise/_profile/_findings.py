@@ -252,7 +252,7 @@ def _with_drafted_bounds(
     At first the bounds enclose the occupied cells, without a share `TAIL_SHARE` of their rows at
     each end. Each bound is then moved outwards as long as more than this share of rows appears to
     be beyond it. A step goes over the shortest run of neighbouring cells with a sum that noise
-    alone would rarely cause. Whole runs are tested, because many small cells can matter together.
+    alone would rarely cause. Whole runs are tested, because many small cells together can be large.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()
@@ -287,7 +287,7 @@ def _shortest_occupied_run(
         release: the release of the profile.
         runs: pairs (first cell, stop). The first run consists of all cells beyond the bound; the
             others are next to the bound, the shortest first.
-        most_tail_rows: None is returned if at most this number of rows is beyond the bound.
+        most_tail_rows: The result is None if at most this number of rows is beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
     if intervals[0].value <= most_tail_rows:

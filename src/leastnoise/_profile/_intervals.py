@@ -39,7 +39,7 @@ def interval_at(table: Table, position: int) -> Interval:
 
 
 def level_of_two_intervals(level: float) -> float:
-    """Return the level of each of two intervals that hold together at ``level``."""
+    """Return the level of each of two intervals that are simultaneous at ``level``."""
     return 1 - (1 - level) / 2
 
 

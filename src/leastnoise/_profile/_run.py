@@ -263,7 +263,7 @@ def measured_spec(plan: ProfilePlan) -> Iterator[SpecFile]:
 
 
 def _seed_note(seed: int | None) -> str:
-    """Return the first line for the files of a seeded profile; else empty."""
+    """Return the first line for the files of a seeded profile, or ""."""
     if seed is None:
         return ""
     return (
@@ -348,7 +348,10 @@ def _find_categories(
 
 
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
-    """Read the categories that an earlier run found; raise if they were not paid."""
+    """Read the categories that an earlier run found.
+
+    Raises an error if they were not paid for.
+    """
     categories = read_categories(directory)
     if not categories.private or categories.receipt.id not in _list_payment_ids(ledger):
         raise InputError(
@@ -422,7 +425,10 @@ def _size_labels() -> dict[str, dict[str, Any]]:
 
 
 def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None) -> Release:
-    """Read the histogram of an earlier run; raise if it is not the planned one."""
+    """Read the histogram of an earlier run.
+
+    Raises an error if it is not the planned histogram.
+    """
     earlier = read_release(directory)
     is_same = (
         earlier.plan.details.counts_unit_sizes

@@ -1,4 +1,4 @@
-"""Estimate how many rows have values at or beyond the bounds of a measure.
+"""Estimate how many rows have values at or beyond a measure's bounds.
 
 If a release counts rows by an attribute of the same column, the counts follow from its measurements
 and cost nothing. The bounds of a measure are public, but the number of values that they clip is

@@ -29,7 +29,7 @@ def describe_plan(
     Args:
         plan: the plan.
         catalogue: the language and the display names.
-        privacy: the privacy of plan and guard together; None for the privacy of the plan.
+        privacy: the privacy of plan and guard, as one budget; None for the privacy of the plan.
         has_searches: whether searches found categories or bounds for the plan's domain.
     """
     published = sentences.published_part(plan, has_searches=has_searches)

@@ -132,7 +132,7 @@ class MissingRows:
             ``below``.
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
         joint_margin: half of the width of a wider interval. The wider intervals of all attributes
-            of the release hold together at the level (Bonferroni). NaN if ``rows`` is NaN.
+            of the release are simultaneous at the level (Bonferroni). NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of rows that are measured. Rows without a value of an
             attribute that every table uses are not.
     """

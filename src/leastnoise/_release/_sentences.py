@@ -170,7 +170,7 @@ def describe_guessing_chance(
     """Explain the budget by the best chance to guess about a unit, as sentences.
 
     Args:
-        privacy: the budget of all parts that are published together.
+        privacy: the budget of all parts that are published.
         catalogue: the language.
         cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
         published: "release"; "addition" for a release that adds to others (see `published_part`);

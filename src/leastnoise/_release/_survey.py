@@ -3,7 +3,7 @@
 The noise of a release hides the people in a sample. It does not account for the people outside the
 sample. A spec states the size of this sampling error by standard errors, coefficients of variation
 (CV), a variance model or design effects. The release then has three kinds of intervals: for the
-noise, for the sample, and for both. Each number has a flag, which depends on the CV of both errors
+noise, for the sample, and for both. Each number has a flag. It depends on the CV of both errors
 together.
 
 All results are computed from released numbers and public figures of the spec. They cost no budget

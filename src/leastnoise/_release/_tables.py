@@ -93,7 +93,7 @@ class IntervalWidth:
     Attributes:
         multiplier: the half width of two-sided intervals, in standard errors.
         half_step: half a step of the noise grid, which is added to every half width.
-        one_sided: the width of one-sided intervals of the same level, in standard errors.
+        one_sided: the width of one-sided intervals of this level, in standard errors.
     """
 
     multiplier: float

@@ -138,7 +138,7 @@ def guard_measurements(
 
     Args:
         privacy: the privacy of the plan.
-        guard_share: the guard's share of the budget of guard and plan together.
+        guard_share: the guard's share of the budget that guard and plan have together.
         attribute_count: the number of `optional_attributes` of the plan.
         totals: the `unit_total_measures` of the plan.
 
@@ -172,7 +172,7 @@ def noise_difference_bound(noise: Noise, scale: float) -> int:
     """Return a bound that the difference of two noise draws rarely exceeds.
 
     The bound is an integer q with P(M - N > q) <= ``WRONG`` for independent draws M and N. For
-    discrete Laplace noise it is the smallest such integer.
+    discrete Laplace noise, it is the smallest integer with this property.
     """
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
@@ -301,7 +301,7 @@ def pay_for_guard(
         ledger: the ledger that pays.
         table: the encoded rows, with a table of their usage.
         plan: the plan to be released.
-        guard_share: the guard's share of the budget of guard and plan together.
+        guard_share: the guard's share of the budget that guard and plan have together.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
@@ -629,7 +629,7 @@ def forecast_guard(
 
     Args:
         privacy: the privacy of the plan.
-        guard_share: the guard's share of the budget of guard and plan together.
+        guard_share: the guard's share of the budget that guard and plan have together.
         public_rows: the number of rows of the source, if it is public.
         columns: the `optional_attributes` of the plan.
         totals: the `unit_total_measures` of the plan.

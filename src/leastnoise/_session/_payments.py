@@ -526,7 +526,7 @@ def _first_parameter(budget: Budget) -> str:
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:
-    """Return the entries of guards that no release of the same share followed."""
+    """Return the guards' entries that no release of the same share followed."""
     releases = [
         entry
         for entry in ledger.entries()

@@ -493,7 +493,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
 def _finish_stopped(
     ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> ReleaseResult | None:
-    """Finish a stopped release of the same plan and target; None if there is none.
+    """Finish a stopped release with the same plan and target; None if there is none.
 
     If the request has no target, the function warns about stopped releases and returns None.
     """

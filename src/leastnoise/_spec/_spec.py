@@ -712,7 +712,7 @@ class _QueriesPart:
 
     Attributes:
         entries: the workload of each entry.
-        workload: all entries together.
+        workload: the workload of all entries.
         statements: the texts of all SQL statements.
     """
 
@@ -855,7 +855,7 @@ def _check_combination(
     options: Options,
     workload: Workload,
 ) -> None:
-    """Raise InputError for parts of a spec that do not fit together."""
+    """Raise InputError for parts of a spec that contradict each other."""
     for number, join in enumerate(source.joins, 1):
         # A joined table must have rows of the unit, or be public. This is checked even without
         # data.

@@ -327,7 +327,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _has_series_limit(spec: Spec) -> bool:
-    """Return whether [series] bounds a unit's rows in all periods together."""
+    """Return whether [series] has one bound for a unit's rows in all periods."""
     if spec.series is None or spec.series.max_rows is None:
         return False
     bound = spec.privacy.max_per_cell

@@ -3,13 +3,13 @@
 A table measures, in each cell, the distances of values from both ends of the measure.
 
 Let R be the distance between the ends of a measure, and m the middle of the ends. A row with value
-v adds v - low to one end and high - v to the other end. So the two ends together cost as much as a
-count. If each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has the
-variance s^2 / 2, plus m^2 times the variance of the count. So a planner's strategy for counts can
-be measured on both ends. It is planned for counts, with the combined importance of counts and sums.
-Tables that are requested only as counts are planned separately. With Gaussian noise, the counts of
-all tables are measured as well. The two ends alone would determine counts and centred sums with a
-fixed ratio of errors. The split of the budget between these parts is searched, with the exact error
+v adds v - low to one end and high - v to the other end. So the two ends cost as much as a count. If
+each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has the variance s^2 / 2,
+plus m^2 times the variance of the count. So a planner's strategy for counts can be measured on both
+ends. It is planned for counts, with the combined importance of counts and sums. Tables that are
+requested only as counts are planned separately. With Gaussian noise, the counts of all tables are
+measured as well. The two ends alone would determine counts and centred sums with a fixed ratio of
+errors. The split of the budget between these parts is searched, with the exact error
 (docs/mathematics.md, section 8).
 """
 
@@ -217,7 +217,7 @@ def _balance_parts(
         )
 
     def changed(part_number: int, strength: float) -> float:
-        """Return the error after a change of one part's weight."""
+        """Return the error after the weight of one part has changed."""
         return error(
             joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
             problem.workload,

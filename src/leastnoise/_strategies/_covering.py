@@ -20,7 +20,7 @@ attributes, some points stay empty.
 marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
 are measured, each has the noise variance s^2 (Laplace) or s (Gaussian), in units of the noise of a
 single marginal. The variance of an answer is this variance times the number of added cells. This is
-strategy C of Cormode et al.; with budgets by cube roots instead of equal budgets it is C+.
+strategy C of Cormode et al. If the budgets follow cube roots instead of being equal, it is C+.
 
 Source: strategy C of Ding et al. (SIGMOD 2011), PriView (SIGMOD 2014); Handbook of Combinatorial
     Designs for cyclic designs.

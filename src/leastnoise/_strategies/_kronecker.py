@@ -1,6 +1,6 @@
 """One strategy for each attribute, and the best weights of their tables.
 
-The strategies are fitted one after the other.
+The strategies are fitted one after the other, along each attribute.
 
 For fixed strategies of all other attributes, the error of a product table is a weighted sum of
 traces along one attribute. Therefore, the strategy of this attribute is fitted to the weighted sum

@@ -216,7 +216,7 @@ class Planner:
         relative_likelihood: the probability that it is the best planner, relative to the same
             probability of other planners.
         is_near_best: whether its error is usually near the error of the best planner. Plans of
-            data-dependent mechanisms are compared with such planners.
+            data-dependent mechanisms are compared with the plans of these planners.
         has_independent_noise: whether its plans obey the lower bounds for independent noise.
         reaches_bound: whether its error is close to the lower bound, within a small gap. The
             automatic choice then lets it exceed the seconds.

@@ -153,7 +153,7 @@ def decreasing_counts(
 def isotonic_decreasing(
     amounts: FloatArray, spans: FloatArray, stds: FloatArray | float = 1.0
 ) -> FloatArray:
-    """Return amounts fitted such that amounts per span decrease.
+    """Return fitted amounts; the amounts per span decrease.
 
     The result divided by the spans is non-increasing.
     """
@@ -624,7 +624,9 @@ class StopChoices(NamedTuple):
         return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), omitted_sums=losses)
 
     def _missing(self, totals: FloatArray, mode_bucket: int, last_kept: int) -> FloatArray:
-        """Return the shrunk total of each bucket from the mode on, else 0.
+        """Return the shrunk total of each bucket.
+
+        Buckets below the mode have 0.
 
         The mode is the bucket whose sum exceeds 0 by the most standard errors.
         """

@@ -5,7 +5,7 @@ The optimisation is diagonal in the residual basis.
 In the notation of ``_error._product``, let a table measure the product of the attributes'
 strategies over a set S with weight theta. It adds a term to lambda(tau): theta^2 times the product
 of 1 / kappa_i over S without tau. The workload's total squared error is the sum over tau of c(tau)
-/ lambda(tau). Sums of a measure are queries on a second data vector, with the same budget.
+/ lambda(tau). Sums of a measure are queries on a second data vector. They use the same budget.
 
 The planners of this file use this optimisation. ``identity`` measures every cell of the joint
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
@@ -82,7 +82,7 @@ _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest ro
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """Return the fitted factor along an attribute, or else its cells."""
+    """Return the fitted factor along an attribute, or the factor of its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 

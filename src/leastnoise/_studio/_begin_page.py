@@ -487,8 +487,8 @@ def _workload_entries(
 ) -> list[dict[str, Any]]:
     """Return the [[workload]] tables of questions, with a margin as target.
 
-    A statistic cannot have such a target. The counts and sums that it needs are therefore added as
-    tables with a target. For a sum, this is the margin times the largest value.
+    A statistic cannot have a target of this kind. The counts and sums that it needs are therefore
+    added as tables with a target. For a sum, this is the margin times the largest value.
     """
     entries = [question.workload_entry() for question in questions]
     if not margin:

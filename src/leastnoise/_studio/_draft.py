@@ -91,7 +91,10 @@ class PageRow:
 
     @property
     def table_keys(self) -> tuple[TableKey, ...]:
-        """The keys of the row's tables, which are the same in every workload."""
+        """The keys of the row's tables.
+
+        They are the same in every workload.
+        """
         return tuple(product.table_key for product in self.products)
 
 
@@ -374,7 +377,10 @@ def _apply_setting(entry: Any, setting: RowSetting) -> Any:
 
 
 def _set_text(table: Any, key: str, text: str) -> None:
-    """Set a key to a number as text, unless it has the same value already."""
+    """Set a key to a number as text.
+
+    If the value is already this number, its text is kept.
+    """
     if key not in table or text != str(table.unwrap()[key]):
         table[key] = text
 

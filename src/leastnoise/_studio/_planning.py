@@ -290,7 +290,7 @@ class Planning:
     def change(self, arguments: Mapping[str, Any]) -> None:
         """Change the draft with `change_draft`, and start to plan it.
 
-        All changes of one movement of a slider are undone together.
+        All changes of one movement of a slider are undone by one undo.
         """
         rows = arguments.get("rows", [])
         changes = arguments.get("changes")

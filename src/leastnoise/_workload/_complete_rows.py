@@ -12,7 +12,7 @@ from leastnoise._domain import CompleteCount, DeviationProduct, Domain, Measure
 from leastnoise._trusted.check import refuse
 
 MOST_MEASURES = 11
-"""Measures of one statistic. With more there would be over 78 tables that share one budget."""
+"""The measures of one statistic. With more there would be over 78 tables that share one budget."""
 
 INTERCEPT = "(intercept)"
 """The label of the constant of a regression; no measure should have this name."""

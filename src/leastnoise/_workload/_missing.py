@@ -3,8 +3,7 @@
 A row counts in each table for which it has a value in all columns. If some tables do not use an
 attribute, the measurements must therefore include the rows without a usable value of this
 attribute. These rows are counted in a last cell of the attribute, which is measured and never
-published. Which attributes need such a cell depends only on the workload and on public
-declarations.
+published. Only the workload and public declarations decide which attributes need such a cell.
 """
 
 from collections import Counter

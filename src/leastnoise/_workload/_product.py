@@ -517,7 +517,7 @@ class StatisticForm:
 
     @property
     def of_several(self) -> bool:
-        """Whether such a statistic is about several measures."""
+        """Whether a statistic of this form is about several measures."""
         return self.row_key != ""
 
 
@@ -609,7 +609,7 @@ class Statistic:
         self._check_target()
 
     def _check_target(self) -> None:
-        """Raise for a target that such a statistic cannot have."""
+        """Raise an error for a target that a statistic of this form cannot have."""
         columns = self.form.target_columns
         if self.target_of:
             one_of(f"target_of of {self.kind}", self.target_of, columns)

@@ -204,7 +204,7 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
 
 
 def _with_article(budget: Budget) -> str:
-    """Return the name of a budget's class with its article, such as "a GDP"."""
+    """Return the name of a budget's class with its article, as in "a GDP"."""
     name = type(budget).__name__
     if name.startswith("A"):
         return f"an {name}"

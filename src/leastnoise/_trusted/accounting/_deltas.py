@@ -316,7 +316,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Return bounds on pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor loses less than 1, and so do the omitted terms together.
+    Each floor loses less than 1. All omitted terms lose less than 1 in sum.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(

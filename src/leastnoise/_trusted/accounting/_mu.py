@@ -227,7 +227,10 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Round a number down to some leading bits; return the rank of the result."""
+    """Round a number down to some leading bits.
+
+    The function returns the rank of the result.
+    """
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1

@@ -43,7 +43,8 @@ class StepTable:
         repeat_after: the number of cells after which the numbering begins again with cell 0; None
             if the cells do not repeat.
         rounding: how a number between two integers is rounded: ``"down"``, ``"up"`` or
-            ``"nearest"`` (ties to the even integer). With None such a number is outside the table.
+            ``"nearest"`` (ties to the even integer). If it is None, a number of this kind is
+            outside the table.
     """
 
     low: int
@@ -220,7 +221,7 @@ class Rule:
         null: the cell of a null.
         outside: the cell of a value that is not in the table.
         unreadable: the cell of values that cannot be read as a number or time.
-        clip: whether a number beyond the steps counts as the nearest number inside.
+        clip: whether a number beyond the steps counts as the nearest step.
         reading: how values are read.
         clock: how times are read; None for other values.
 

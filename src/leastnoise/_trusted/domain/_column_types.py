@@ -1,6 +1,6 @@
 """Refuse a column whose declared type can hold no value of its attribute.
 
-The module also refuses such a column of a measure.
+The module also refuses a measure whose column has such a type.
 
 This file is not trusted. A column that it does not refuse is read by its rule like any other
 column.

@@ -83,7 +83,9 @@ def level_of_groups(name: str, groups: Iterable[Label]) -> Level:
 
 
 def map_by_text(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
-    """Map the text of each key to its value; raise for two values of one text.
+    """Map the text of each key to its value.
+
+    Raises an error for two values of one text.
 
     Args:
         description: the name of the map in messages.

@@ -248,7 +248,7 @@ class UnitCount(PerUnit):
     """A measure that counts the privacy units in each cell or group of cells.
 
     The amount of a unit is 1 in each of its cells. Along an attribute with groups, one cell holds
-    the count of a group, and no other group uses this cell (`places`). This is so for every cell
+    the count of a group, and no other group uses this cell (`places`). This holds for every cell
     along the other attributes.
 
     Args:

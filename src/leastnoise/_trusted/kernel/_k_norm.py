@@ -39,7 +39,7 @@ def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) 
 
     The probability is proportional to exp(-|z| / scale).
 
-    |z| is the largest sum of absolute values of one table.
+    |z| is the largest of the tables' sums of absolute values.
 
     Args:
         table_sizes: the number of cells of each table, at least one table.

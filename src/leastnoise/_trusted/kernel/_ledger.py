@@ -66,7 +66,7 @@ _LONGEST_TIMEOUT = 86400  # seconds, one day
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
-    """The budget of one data set, on disk.
+    """The budget of one data set, in a file.
 
     `Ledger.create` or `Ledger.open` returns one; any number of processes may share the file.
 
@@ -446,7 +446,7 @@ class Ledger:
         return self._content().entries[number - 1]
 
     def check(self, *payments: tuple[Cost, Privacy]) -> None:
-        """Raise an error if `reserve` would refuse these payments in turn.
+        """Raise an error if `reserve` would refuse these payments in this order.
 
         Nothing is written.
 
@@ -525,7 +525,9 @@ class Ledger:
         draw_outcome: Callable[[], Any],
         write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record a repeatable step in one transaction; return its outcome.
+        """Begin and record a repeatable step in one transaction.
+
+        The function returns the step's outcome.
 
         Such a step has the same outcome each time it is drawn (PROOFS-periods.md).
 
@@ -738,7 +740,9 @@ class Ledger:
             self._set_final_state(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle unsealed entries of earlier runs as sealed or absent; return them.
+        """Settle unsealed entries of earlier runs, and return them.
+
+        They become sealed or absent.
 
         An entry becomes sealed if its release is published. It becomes absent if it cannot be
         finished. No budget is given back.

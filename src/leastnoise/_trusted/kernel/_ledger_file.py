@@ -245,7 +245,7 @@ def hash_row(row: Sequence[object]) -> str:
 def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Connect to an existing ledger file for a ``with`` block of one operation.
 
-    Every error of SQLite becomes a `LedgerError` of one sentence.
+    Every error of SQLite becomes a `LedgerError` with one sentence.
     """
     try:
         connection = sqlite3.connect(
@@ -490,7 +490,7 @@ def budgets_in_force(content: LedgerContent) -> tuple[dict[str, Budget], str]:
 
 
 def is_same_period(period: str, first_day: date, second_day: date) -> bool:
-    """Return whether two days are in the same period of a budget (L2).
+    """Return whether two days are in one period of a budget (L2).
 
     All days are in the same period if the budget is for all times.
 

@@ -281,7 +281,7 @@ def _add_noise(
 def _scalar_if_equal(terms: IntArray) -> int | IntArray:
     """Return an array, or a single number if all its entries are equal.
 
-    The samplers are faster if all draws have the same number.
+    The samplers are faster if they get a single number for all draws.
     """
     if (terms == terms[0]).all():
         return int(terms[0])

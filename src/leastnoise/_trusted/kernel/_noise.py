@@ -74,7 +74,10 @@ def discrete_laplace(
     unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once; return the values and which are accepted."""
+        """Draw some elements once.
+
+        Returns the values, and a mask of the accepted values.
+        """
         scale_numerators = scale_at(p, index)
         divisor = scale_at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(scale_numerators, largest, size, entropy)  # L1
@@ -132,7 +135,10 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
     # All elements have one scale.
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001
-        """Draw some elements once; return the values and which are accepted."""
+        """Draw some elements once.
+
+        Returns the values, and a mask of the accepted values.
+        """
         u, accepted = uniform_below(p, int(p), size, entropy)  # L1
         accepted &= toss_exp(
             Ratios(numerators=u, denominators=p),
@@ -206,7 +212,10 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once; return the values and which are accepted."""
+        """Draw some elements once.
+
+        Returns the values, and a mask of the accepted values.
+        """
         scale_numerators = scale_at(p, index)
         step = scale_at(unit, index)
         k = _draw_part_numbers(parts, table.draw(size, entropy), entropy)
@@ -261,7 +270,10 @@ def rounded_gaussian(
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once; return the values and which are accepted."""
+        """Draw some elements once.
+
+        Returns the values, and a mask of the accepted values.
+        """
         scale_numerators = scale_at(p, index)
         half_step = scale_at(q, index) * np.uint64(_FINE)
         k = _draw_part_numbers(_FINE, table.draw(size, entropy), entropy)
@@ -324,7 +336,7 @@ def _draw_part_numbers(parts_per_sigma: int, k: Words, entropy: Entropy) -> Word
 
 
 def _draw_far_part(parts_per_sigma: int, entropy: Entropy) -> int:
-    """Draw the number k of a part beyond 8 standard deviations (G0).
+    """Draw the number k of a part that is beyond 8 standard deviations (G0).
 
     With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for
     k >= 8 parts.

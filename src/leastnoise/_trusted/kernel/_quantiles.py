@@ -27,14 +27,14 @@ _MOST_RANK = 2**50  # rows of one group; no cell of fewer than 2^32 rows is cut 
 class QuantileSelection:
     """A request to choose, in each group, the cell that contains a quantile.
 
-    Every group makes its own choice, and all of them together are one step.
+    Every group makes its own choice. All these choices are one step.
 
     Args:
         attribute: the ordered attribute whose cells are chosen from.
         share: the target as a share of the group's rows, above 0 and below 1.
         cells: the number of cells of the choice, from the first cell on; rows in later cells are in
             no group.
-        epsilon: the privacy loss of all choices together, for any distance of neighbours.
+        epsilon: the privacy loss of all choices in sum, for any distance of neighbours.
         by: the attributes of the groups; without them, all rows are one group.
 
     Raises:

@@ -238,7 +238,10 @@ class LazyReals:
         return heads
 
     def _below(self, i: int, entropy: Entropy) -> bool:
-        """Toss the coin of one real, given that its first 64 digits are equal (B2)."""
+        """Toss the coin of one real.
+
+        The first 64 digits of the real and of the uniform number are equal (B2).
+        """
         position = 1
         while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
             position += 1

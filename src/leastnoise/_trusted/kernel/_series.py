@@ -2,9 +2,9 @@
 
 Each step may be chosen by the outcomes of the steps before it.
 
-PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they
-are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys is
-the only step of its series; (K10) rows are drawn period by period.
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, for any
+choice of the steps; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for
+keys is the only step of its series; (K10) rows are drawn period by period.
 """
 
 import hashlib
@@ -208,7 +208,7 @@ class _PrivateState:
     Attributes:
         table: the encoded rows; None if only recorded steps are requested.
         entropy: the source of all noise.
-        cost: an upper bound on the cost of all steps together.
+        cost: an upper bound on the total cost of all steps.
         ledger: the ledger that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has recorded, in order.
         charges: the charges of the steps so far, one for each step.
@@ -230,7 +230,7 @@ _PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary(
 
 
 class Series(Immutable):
-    """A series of steps on private rows that the ledger has paid for together.
+    """A series of steps on private rows, for which the ledger paid once.
 
     All noise comes from the operating system. `Series.paid` or `Series.resumed` returns one.
 
@@ -750,7 +750,7 @@ def _initialise(
 
 
 def _checked_cost(contract: ReleaseContract, table: Table | None) -> Cost:
-    """Return the cost of all steps that a release contract allows, together (K1).
+    """Return the total cost of all steps that a contract allows (K1).
 
     The table, if there is one, must belong to the contract (K2).
     """
@@ -792,8 +792,8 @@ def _step(
     """Draw the outcome of the next step, or read it if it is recorded (K5).
 
     A step is charged and begun before anything is drawn, and recorded before it is returned; a
-    recorded step is not drawn again. Two threads, or a process and its fork, cannot overspend
-    together.
+    recorded step is not drawn again. Two threads, or a process and its fork, cannot overspend the
+    budget.
 
     Args:
         series: the series that takes this step next.

@@ -364,7 +364,7 @@ def _check_can_be_created(ledger: Path) -> None:
     """Raise if no ledger can be created at a path.
 
     The function is called before anything is planned or read; `Ledger.create` refuses the same
-    paths later.
+    paths when it is called.
 
     Raises:
         LedgerError: the folder is missing or cannot be written, or an earlier ledger of this name

@@ -27,8 +27,8 @@ class Contrasts:
 
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
-    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
-    contrasts contain no information about the total.
+    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell.
+    Contrasts alone contain no information about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
     [2, 6]

@@ -1,6 +1,6 @@
 """The integer queries of a plan and their noise.
 
-They are frozen public values, and the kernel sees nothing else of a plan.
+They are frozen public values. The kernel receives no other part of a plan.
 
 The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, in this folder.
 """
@@ -212,15 +212,15 @@ class Block:
             the measure.
         ends: whether the distances of the values v from both bounds of the measure are summed
             instead of v. Then every query is measured twice: first on the sums of v - low, then on
-            the sums of high - v. A row adds high - low to the two together, for any v. A row
+            the sums of high - v. A row adds high - low to the sum of the two, for any v. A row
             without a value adds nothing if the domain counts the values of the measure. Otherwise
             it counts as v = 0.
         k_norm_group: None if the noise of every query is independent. Otherwise the number of the
             group of blocks that draw their noise together, as K-norm noise (J1). Each block of such
             a group counts the rows in every cell of one attribute, or in every group of a partition
-            of its cells. So all blocks have the same total, and their noise also has one total. The
-            probability of noise z is proportional to exp(-|z| / scale). Here |z| is the largest
-            block norm: the sum of absolute values of one block.
+            of its cells. So all blocks have the same total, and the noise of their totals is the
+            same. The probability of noise z is proportional to exp(-|z| / scale). Here |z| is the
+            largest block norm: the sum of absolute values of one block.
     """
 
     factors: tuple[Factor, ...]
@@ -248,7 +248,7 @@ class Block:
     def copies(self) -> int:
         """The number of times that each query is measured.
 
-        It is 2 for distances from both ends, else 1.
+        It is 2 for distances from both ends, and 1 otherwise.
         """
         return 2 if self.ends else 1
 
@@ -285,7 +285,7 @@ def _repeated_outer_product(parts: Sequence[IntArray], copies: int) -> IntArray:
 class Measurements:
     """The queries that a plan measures, their noise and their budget.
 
-    The kernel sees nothing else of a plan.
+    The kernel receives no other part of a plan.
 
     Args:
         domain: the public domain.

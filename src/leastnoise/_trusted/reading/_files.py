@@ -633,7 +633,10 @@ def _fixed_folder(path: str | os.PathLike[str]) -> Path:
 def _check_files(
     path: str | os.PathLike[str], files: Sequence[Path], kind: FileKind, below: Path
 ) -> None:
-    """Raise unless all files are below the path, of one kind, and listed once."""
+    """Raise an error unless all files are valid.
+
+    They must be below the path, be of one kind, and be listed once.
+    """
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (
         others

@@ -73,7 +73,10 @@ class WordSet:
         return sum(words.nbytes for words in self._waiting)
 
     def wait(self, words: Words) -> int:
-        """Append integers of byte strings to the waiting ones; return how many."""
+        """Append integers of byte strings to the waiting ones.
+
+        Returns their number.
+        """
         if len(words):
             self._waiting.append(words)
         return len(words)

@@ -55,7 +55,10 @@ _START = (
 
 
 def _days(column: Expression) -> Expression:
-    """Return SQL for days since 1970; infinite dates lie beyond every domain."""
+    """Return SQL for days since 1970.
+
+    Infinite dates are beyond every domain.
+    """
     written = (
         "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - "
         "CAST('1970-01-01' AS DATE) AS INT)"

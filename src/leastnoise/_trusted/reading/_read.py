@@ -850,7 +850,10 @@ class UnitRows:
         return represents_unit == 1
 
     def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
-        """Return the cells, by attribute, of one row per unit and group it is in."""
+        """Return the cells, by attribute, of one row for each unit and group.
+
+        The groups are those that contain the unit.
+        """
         is_eligible, missing = self._eligible(unit_count)
         return self._units_of_rows().group_rows(
             self.inside,

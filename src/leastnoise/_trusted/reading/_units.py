@@ -109,7 +109,7 @@ class Units:
     def _cells_of_rows(self) -> IntArray:
         """Return the number of each row's cell, in which ``max_per_cell`` applies.
 
-        All rows have 0 without such a bound.
+        Without such a bound, all rows have 0.
         """
         if not self._within:
             return np.zeros(len(self._unit_of_rows()), dtype=np.int64)
@@ -165,7 +165,7 @@ class Units:
 
             Rows without a unit are dropped. If together they were one unit, any number of people
             would share its k rows; if each were a separate unit, one person could have more than k
-            rows. As they are dropped, a change of such a row affects no other row.
+            rows. Rows of this kind are dropped, so a change of such a row affects no other row.
 
         Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In that case
             the earlier row comes first, and the proof above still holds.

@@ -398,7 +398,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
     Texts are read by a pattern, and numbers by their unit.
 
     It returns seconds since 1970, and whether these are in UTC instead of the attribute's time
-    zone; None for a null. If a value is not a time, the seconds are beyond all days.
+    zone; None for a null. If a value is not a time, its seconds are beyond all days.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
@@ -443,7 +443,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
 def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
     """Return the seconds since 1970 of a matched text, and if they are in UTC.
 
-    Raises if there is no such time.
+    Raises an error if there is no such time.
     """
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
@@ -487,8 +487,8 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     Each entry is read separately.
 
     Days since 1899-12-30 are first rounded to thousandths of a second, because files store them as
-    shortened decimals. Numbers beyond all days stay beyond them on the same side; NaN and the
-    infinities have no day.
+    shortened decimals. Numbers beyond all days remain beyond all days, on the same side; NaN and
+    the infinities have no day.
 
     >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
     [1547562600, 1547510400]

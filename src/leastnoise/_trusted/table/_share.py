@@ -5,7 +5,7 @@ it.
 
 This file is not trusted. The kernel checks that the table of a group has the attributes of each
 member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows.
-This number decides how the same numbers are computed.
+The number decides in which way the same counts are computed.
 """
 
 import math

@@ -50,7 +50,7 @@ def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
     Raises an error if it is empty.
 
     Raises:
-        InputError: the conditions together keep no part of an attribute; the message names the
+        InputError: the conditions together leave no part of an attribute; the message names the
             clause.
     """
     condition, empty_attribute = _intersection(first, second)
@@ -60,7 +60,10 @@ def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
 
 
 def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]:
-    """Intersect two boxes; also return an attribute without a common cell."""
+    """Intersect two boxes.
+
+    Also returns an attribute without a common cell.
+    """
     parts = dict(first.parts)
     for name, second_parts in second.parts.items():
         parts[name] = parts[name] & second_parts if name in parts else second_parts

@@ -172,7 +172,7 @@ def _plain_reason(text: str) -> str:
 def to_array(values: Sequence[Any], *, are_noisy: bool) -> Array:
     """Convert a column of an answer to a NumPy array.
 
-    Noisy numbers are floats with NaN for NULL; everything else is an object.
+    Noisy numbers are floats, with NaN for NULL. All other values are objects.
     """
     plain: list[Any] = [plain_value(value) for value in values]
     are_numbers = all(
