@@ -287,7 +287,7 @@ def _shortest_occupied_run(
         release: the release of the profile.
         runs: pairs (first cell, stop). The first run consists of all cells beyond the bound; the
             others are next to the bound, the shortest first.
-        most_tail_rows: The result is None if at most this number of rows is beyond the bound.
+        most_tail_rows: the result is None if at most this number of rows is beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
     if intervals[0].value <= most_tail_rows:
