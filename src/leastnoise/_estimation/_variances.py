@@ -32,8 +32,9 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, Statistic, groups_of, queries, square_measure
 
 _MEAN_STEPS = 65
-"""Means at which the ends of an interval are computed. A second grid refines the best mean; it has
-the same number of means.
+"""The number of means at which the ends of an interval are computed.
+
+A second grid refines the best mean; it has the same number of means.
 """
 _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 

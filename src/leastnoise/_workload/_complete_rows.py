@@ -12,7 +12,10 @@ from leastnoise._domain import CompleteCount, DeviationProduct, Domain, Measure
 from leastnoise._trusted.check import refuse
 
 MOST_MEASURES = 11
-"""The measures of one statistic. With more there would be over 78 tables that share one budget."""
+"""The largest number of measures of one statistic.
+
+With more measures, over 78 tables would share one budget.
+"""
 
 INTERCEPT = "(intercept)"
 """The label of the constant of a regression; no measure should have this name."""
