@@ -165,6 +165,7 @@ GREEDY_H = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gram", "defined", "released"), GREEDY_H)
 def test_greedy_h_variants_have_published_errors(gram, defined, released):
     if defined:

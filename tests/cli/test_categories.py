@@ -52,6 +52,7 @@ def answers(folder):
     return file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_category_plan_shows_price_and_remaining_budget(visits, run):
     price = "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent"
     assert_contains(run.succeeds("plan", "spec.toml").out, price)
@@ -128,6 +129,7 @@ def test_killed_category_search_is_finished_by_either_command(visits, start, run
         assert ledger.left().epsilon == 0
 
 
+@pytest.mark.slow
 def test_check_leaves_out_categories_not_found_yet(visits, run):
     assert "agent: its categories have not been found yet" in run("check", "spec.toml").out
     run.succeeds("categories", "spec.toml")

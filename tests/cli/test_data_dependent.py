@@ -35,6 +35,7 @@ def _spec(folder):
     (folder / "ages.toml").write_text(SPEC, encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
 def test_killed_adaptive_release_resumes_between_steps(folder, start, run, change, end):
     stopped(start, change, *RELEASE, "out")

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 SPEC = """
 [source]
 path = "visits.csv"
@@ -45,6 +47,7 @@ def test_show_and_answer_use_names_and_survey(run, folder):
     assert "include only the noise, not the sampling error" in " ".join(answers.split())
 
 
+@pytest.mark.slow
 def test_plan_prints_titles_and_units(run, folder):
     write_visits()
     measure = """

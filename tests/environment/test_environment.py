@@ -106,7 +106,6 @@ with import_module("leastnoise._error").memory_limit():
 """
 
 
-@pytest.mark.slow
 def test_modules_of_posix_are_not_needed_to_import_and_plan():
     result = subprocess.run(
         [sys.executable, "-c", WITHOUT_POSIX], check=False, capture_output=True, text=True

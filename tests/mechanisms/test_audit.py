@@ -121,6 +121,7 @@ def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_plane, "noise_scale", reduced_scale)
 
 
+@pytest.mark.slow
 @every_row
 def test_mechanism_passes_its_audit(row: Row) -> None:
     audit = audit_plan(

@@ -402,6 +402,7 @@ def plan_with_impossible() -> Plan:
     return mechanism_for("model", PAIRS).plan(PAIRS, Privacy(ZCDP("1/50")), search)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2_000, 300_000])
 def test_impossible_combinations_are_exact_zeros(number: int) -> None:
     codes = codes_of(number)

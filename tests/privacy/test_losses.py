@@ -100,6 +100,7 @@ def test_page_has_the_losses_of_a_strategy(strategy: str) -> None:
     assert stale(LINES, losses.strategies(FEW[:1], [strategy])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "units"),
     [

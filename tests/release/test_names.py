@@ -458,6 +458,7 @@ def test_names_survive_the_manifest(named):
     assert stored_release.options.languages == ("en", "de")
 
 
+@pytest.mark.slow
 def test_headings_without_names_are_columns(tmp_path):
     release = publish(tmp_path, SPEC.replace("title = {", "# {"))
     table = release.tables["q5"]

@@ -48,6 +48,7 @@ def released(folder, attributes, **options):
     return ln.release(plan, rows, seed=1, out=folder / "release", options=ln.Options(**options))
 
 
+@pytest.mark.slow
 def test_page_runs_on_a_release(tmp_path):
     release = released(tmp_path, ["sex"], covariances=["q2"])
     tables = pd.read_csv(tmp_path / "release" / "tables.csv")

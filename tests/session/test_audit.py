@@ -53,6 +53,7 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
     audit = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
@@ -103,6 +104,7 @@ def test_audit_uses_system_randomness_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
 def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")

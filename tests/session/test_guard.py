@@ -190,6 +190,7 @@ EIGHT_ROWS = pd.DataFrame({name: ["0", "1", "2"] * 1000 for name in EIGHT.names}
 PAIRS = ln.marginals(EIGHT, ways=2)  # 28 tables, for which Gaussian noise is best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["1/20", "1/10"])
 @pytest.mark.parametrize("kind", ["gaussian", "pure"])
 @pytest.mark.parametrize("is_whole_given", [True, False])
@@ -544,6 +545,7 @@ def sexes_and_ages(rows: int, missing_ages: int, nonresponse: float = 0.0) -> pd
     return pd.DataFrame({"sex": random.choice(["F", "M"], rows), "age": ages})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "workload",
     [

@@ -224,6 +224,7 @@ def star(tmp_path, files: ln.Joined) -> ln.Joined:
     return ln.Joined(joined, tmp_path / "shops.csv", on={"shop": "id"}, public=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
     (tmp_path / "star.toml").write_text(STAR_SPEC, encoding="utf-8")

@@ -69,6 +69,7 @@ def sources() -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
 def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
     """Six in a hundred rows lack a value; medians and shares leave them out as well."""

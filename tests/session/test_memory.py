@@ -100,6 +100,7 @@ def test_strategy_out_of_memory_spares_the_others(monkeypatch) -> None:
         ln.plan(long(4), ln.PureDP(1), strategy="workload")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are set on Linux")
 def test_command_planning_is_limited_to_free_memory() -> None:
     program = """

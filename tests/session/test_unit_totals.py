@@ -171,6 +171,7 @@ FROM orders WHERE region <> 'W' GROUP BY region"
     assert answer["late"].round(2).tolist() == late
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "budget", ['rho = "1/2"', 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-7"']
 )

@@ -141,6 +141,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: i
     assert 0.5 * claimed < worst <= claimed * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/50")], ids=["pure", "zcdp"])
 def test_intervals_hold_the_standard_deviation(budget) -> None:
     """One group is so small that its intervals sometimes reach the bounds."""

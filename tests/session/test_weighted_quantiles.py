@@ -141,6 +141,7 @@ def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
     assert deviation == pytest.approx(error.std_error, rel=0.1)
 
 
+@pytest.mark.slow
 def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     weighted = ln.quantile_queries(domain, "pay", ["1/2"]) + ln.cdf_queries(domain, "pay")

@@ -128,6 +128,7 @@ def test_further_answers_have_intervals_that_cover(question, sizes):
     assert 0.93 <= coverage <= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 2), (2,) * 16, (3,) * 12, (10,) * 3, (2, 2, 30)])
 def test_general_multiplier_covers_every_combination(sizes):
     """Sums over tables and within them, signs and random weights, from the kernel's own noise."""
@@ -168,6 +169,7 @@ def test_differences_between_tables_follow_the_covariance():
     assert np.std(errors) == pytest.approx(math.sqrt(expected), rel=0.12)
 
 
+@pytest.mark.slow
 def test_quantiles_and_bands_of_shared_noise_hold():
     domain = domain_of(2, 2, 2, 12)
     plan = ln.plan(one_way(domain), PURE)

@@ -402,6 +402,7 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatc
 NOISE_GROWTH = {"pure": (PureDP(1), 2), "concentrated": (ZCDP("1/2"), math.sqrt(2))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "growth"), NOISE_GROWTH.values(), ids=NOISE_GROWTH)
 @pytest.mark.parametrize(
     ("other_queries", "is_crowded"),

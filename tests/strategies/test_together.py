@@ -153,6 +153,7 @@ SMALL_WORKLOADS = {
 GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "budget"),
     [

@@ -197,6 +197,7 @@ def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
     assert columns.folder == tmp_path
 
 
+@pytest.mark.slow
 def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
     """The database role may see the columns of the table, but select none of its rows."""
     monkeypatch.chdir(tmp_path)

@@ -187,6 +187,7 @@ def digest_and_cost(plan: Measurements) -> tuple[str, str]:
     return measurements_digest(plan), str(cost(plan))
 
 
+@pytest.mark.slow
 def test_cost_does_not_depend_on_earlier_calls() -> None:
     """Costs under replace are equal in any order and with empty caches."""
     assert {function.__name__ for function in cached_functions()} >= {"_norm_and_distance"}
