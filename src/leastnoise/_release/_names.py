@@ -13,7 +13,8 @@ from leastnoise._release._translations import LANGUAGES
 from leastnoise._trusted.check import InputError, one_of, refuse, whole
 
 Text = str | Mapping[str, str]
-_MOST_DECIMALS = 12  # doubles have 15 to 17 digits
+MOST_DECIMALS = 12
+"""Maximum number of decimals of a number as text; doubles have 15 to 17 digits."""
 _PARTS = ("rows", "units", "unit", "attributes", "levels", "measures", "tables")
 _FORMAT_KEYS = ("decimals", "percent", "thousands")
 _TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -250,7 +251,7 @@ def _check_entry(group: str, key: str, entry: object) -> dict[str, Any]:
         one_of(f"a key of {where}", setting, allowed)
         subject = f"{where} {setting}"
         if setting == "decimals":
-            checked[setting] = whole(subject, value, 0, _MOST_DECIMALS)
+            checked[setting] = whole(subject, value, 0, MOST_DECIMALS)
         elif setting in _FORMAT_KEYS:
             if not isinstance(value, bool):
                 raise refuse(subject, value, "true or false")

@@ -1120,7 +1120,7 @@ def _format_output_values(
     """Return texts of an answer and its interval, or the text of a label."""
     value = values[0]
     if column.has_interval:
-        return [*format_interval(catalogue, *values, exact=False)]
+        return [*format_interval(catalogue, *values)]
     if column.has_noise and isinstance(value, float):
         return [
             catalogue.format_number(value)

@@ -22,7 +22,7 @@ from leastnoise._charts import (
     draw_dots,
     format_digits,
 )
-from leastnoise._domain import Domain, Weighted
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind, Weighted
 from leastnoise._estimation import (
     DIVISORS,
     Correlations,
@@ -39,7 +39,7 @@ from leastnoise._estimation import (
     variances,
 )
 from leastnoise._frames import Columns, name_key_columns
-from leastnoise._release._names import PLAIN_NUMBERS, capitalize
+from leastnoise._release._names import MOST_DECIMALS, PLAIN_NUMBERS, NumberFormat, capitalize
 from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
@@ -60,6 +60,7 @@ from leastnoise._release._texts import (
     key_headings,
     load_catalogue,
     make_key_axes,
+    meaningful_decimals,
     name_share_total,
     statistic_axis_title,
     statistic_format,
@@ -185,12 +186,14 @@ class StatisticTable(ResultTable):
         beyond_flags = [
             self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares
         ]
+        end_format = None
         # With a sampling error, the interval of a quantile no longer ends where a cell does.
-        has_cell_ends = form.at_shares and self.sampling is None
+        if form.at_shares and self.sampling is None:
+            end_format = cell_end_format(self.domain.kind(self.statistic.of))
         rows = []
         for row, (names, numbers) in enumerate(self.rows(limit)):
             shares = map(catalogue.localize, names[groups:]) if form.at_shares else names[groups:]
-            value, interval = format_interval(catalogue, *numbers, exact=has_cell_ends)
+            value, interval = format_interval(catalogue, *numbers, end_format=end_format)
             for column, key in zip(beyond_flags, ("or_less", "or_more"), strict=False):
                 if column[row]:
                     interval = catalogue.say(key, interval=interval)
@@ -378,7 +381,11 @@ class StatisticTable(ResultTable):
 
 
 def format_interval(
-    catalogue: Catalogue, value: float, low: float, high: float, *, exact: bool
+    catalogue: Catalogue,
+    value: float,
+    low: float,
+    high: float,
+    end_format: NumberFormat | None = None,
 ) -> tuple[str, str]:
     """Return the texts of a value and of its interval.
 
@@ -387,30 +394,54 @@ def format_interval(
         value: the value.
         low: the lower end of its interval.
         high: the upper end.
-        exact: whether the ends keep all digits, as the ends of cells do for quantiles.
+        end_format: the format of both ends, if they are ends of cells (see `cell_end_format`). The
+            value then has at most one more decimal, and no more than the interval leaves
+            meaningful. If None, the interval determines all decimals.
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
     if math.isnan(low):
         return catalogue.format_number(value), catalogue.say("unbounded")
     digit_spread = (high - low) / 8
-    if catalogue.number_format == PLAIN_NUMBERS:
-        is_whole = exact and value.is_integer()
-        keeps_digits = not digit_spread > 0 or is_whole
-        ends_keep_digits = not digit_spread > 0 or exact
-    else:  # the number format determines the digits
-        keeps_digits = ends_keep_digits = False
-    if keeps_digits:
-        shown = catalogue.localize(format_digits(value))
+    if catalogue.number_format != PLAIN_NUMBERS:  # the number format determines the digits
+        shown, *ends = (catalogue.format_number(each, digit_spread) for each in (value, low, high))
+    elif end_format is not None and end_format.decimals is not None:
+        with_ends = catalogue.with_format(end_format)
+        ends = [with_ends.format_number(end) for end in (low, high)]
+        decimals = end_format.decimals
+        if not math.isclose(value, round(value, decimals), rel_tol=1e-12, abs_tol=1e-12):
+            decimals += 1  # the value is between two ends
+            if digit_spread > 0:
+                decimals = min(decimals, meaningful_decimals(digit_spread))
+        shown = catalogue.with_format(replace(end_format, decimals=decimals)).format_number(value)
+    elif digit_spread > 0:
+        shown, *ends = (catalogue.format_number(each, digit_spread) for each in (value, low, high))
     else:
-        shown = catalogue.format_number(value, digit_spread)
-    ends = []
-    for end in (low, high):
-        if ends_keep_digits:
-            ends.append(catalogue.localize(format_digits(end)))
-        else:
-            ends.append(catalogue.format_number(end, digit_spread))
+        shown, *ends = (catalogue.localize(format_digits(each)) for each in (value, low, high))
     return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
+
+
+def cell_end_format(kind: Kind) -> NumberFormat | None:
+    """Return the format in which the ends of cells have all their decimals, or None.
+
+    None stands for a kind without numbers, and for ends such as 1/3. Whole numbers may be years, so
+    they have no separators.
+
+    >>> cell_end_format(ln.Decimals("0", "3", "0.25")).decimals
+    2
+    """
+    if isinstance(kind, Integers):
+        return NumberFormat(decimals=0, thousands=False)
+    if isinstance(kind, Decimals):
+        ends = [Fraction(kind.low), Fraction(kind.step)]
+    elif isinstance(kind, (Bins, Edges)):
+        ends = [Fraction(edge) for edge in kind.edges]
+    else:
+        return None
+    for decimals in range(MOST_DECIMALS + 1):
+        if all((end * 10**decimals).denominator == 1 for end in ends):
+            return NumberFormat(decimals=decimals)
+    return None
 
 
 def no_suppression(product: Product) -> BoolArray:

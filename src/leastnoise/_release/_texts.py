@@ -213,12 +213,9 @@ class Catalogue:
         if number_format.percent:
             value = 100 * value
             uncertainty = 100 * uncertainty
-        if number_format.decimals is not None:
-            decimals = number_format.decimals
-        elif 0 < uncertainty < 1:
-            decimals = max(0, 1 - math.floor(math.log10(uncertainty)))
-        else:
-            decimals = 0
+        decimals = number_format.decimals
+        if decimals is None:
+            decimals = meaningful_decimals(uncertainty)
         text = self._localize_answer(value, min(decimals, 12))
         if number_format.percent:
             return add_percent_sign(text, self.language)
@@ -1249,6 +1246,17 @@ def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue
     return catalogue.say_count(
         "unit_of", privacy.max_rows, unit=unit, **name_unit(privacy, catalogue)
     )
+
+
+def meaningful_decimals(uncertainty: float) -> int:
+    """Return the decimals of a number up to the second digit of its uncertainty.
+
+    >>> meaningful_decimals(0.03), meaningful_decimals(20.0)
+    (3, 0)
+    """
+    if not 0 < uncertainty < 1:
+        return 0
+    return max(0, 1 - math.floor(math.log10(uncertainty)))
 
 
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
