@@ -115,8 +115,9 @@ class DescribedColumn:
     def to_measure(self) -> dict[str, Any] | None:
         """Return a draft of the spec's table [measures.NAME]; None without bounds.
 
-        Values are clipped to the bounds. The unit is the largest number of which both bounds are
-        multiples. For numbers in a narrow range, such as shares, it is a hundredth of this number.
+        Values are clipped to the bounds. The unit is the largest number such that both bounds are
+        multiples of it. For numbers in a narrow range, such as shares, it is a hundredth of this
+        number.
         """
         if self.value_type in {"whole", "number"}:
             ends = _exact_bounds(self.low, self.high)
@@ -412,8 +413,8 @@ def from_smartnoise(value: Any) -> Description | None:
         max_rows=int(most_rows) if str(most_rows).isdecimal() else BLANK,
         notes=(
             (
-                "SmartNoise says nothing about which categories there are; a code list or a "
-                "questionnaire does."
+                "SmartNoise metadata do not list the categories; a code list or a questionnaire "
+                "does."
             ),
         ),
     )

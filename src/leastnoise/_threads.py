@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables with which a user sets the number of threads; each is obeyed."""
+"""Environment variables that set the number of threads; each is obeyed."""
 _MOST_WORKERS = 4  # threads that write files, so that few tables wait in memory
 # Has a thread pool, and takes longer to load than many plans take to make.
 _LATE_LIBRARY = "scipy.linalg"

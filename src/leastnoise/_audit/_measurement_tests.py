@@ -60,8 +60,10 @@ Loss = Callable[[float, float], float]
 a lower bound on the loss.
 """
 Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
-"""From a factor by which the noise is smaller, and thresholds, to P(statistic >= threshold) on each
-of the two tables.
+"""A function of a factor and of thresholds.
+
+The noise is smaller by this factor. The function returns P(statistic >= threshold) on each of the
+two tables.
 """
 
 
@@ -286,8 +288,8 @@ def measure_repeatedly(
     The kernel draws the noise, by default from the randomness of the system. Each array has the
     shape (queries of a block, count).
 
-    Guarantees: nothing is paid. The trials are cells of an additional attribute. Every cell of it
-        is measured separately, and so each trial has separate noise of the block's scales. The
+    Guarantees: nothing is paid. The trials are cells of an additional attribute. Every cell of the
+        block is measured separately. So each trial has separate noise of the block's scales. The
         series treats rows as added or removed for both kinds of neighbours, because no row is in
         two trials. Noise that several blocks share is drawn trial by trial.
     """
@@ -444,7 +446,7 @@ class Pairs:
         return self._farthest_pair(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most in blocks in which ``pair`` is equal.
+        """Return the pair that differs most in blocks in which ``pair`` does not differ.
 
         The result is None if there are no such blocks. For a measure that is measured from both of
         its bounds, each bound counts as a block.
@@ -680,7 +682,7 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
     """Return the audit results of all queries together and of single queries.
 
-    Blocks in which the pair of tables does not differ are tested by a second pair.
+    If the pair of tables does not differ in some blocks, a second pair tests these blocks.
     """
     pairs = Pairs(measured)
     pair = pairs.worst()

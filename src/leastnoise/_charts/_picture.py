@@ -74,7 +74,7 @@ class Axis:
 
     @property
     def _are_names_without_order(self) -> bool:
-        """Whether the keys are many names, all of which begin with a letter."""
+        """Whether the keys are many names that all begin with a letter."""
         return self.size > _MOST_NAMES_IN_ORDER and all(
             label[:1].isalpha() for label in self.labels[: self.size - self.further_keys]
         )

@@ -39,8 +39,8 @@ from leastnoise._workload import QuerySet
 
 _SELECT = "Select all groups along one attribute, such as year=2025 year=2024."
 _UNBOUNDED = (
-    "A ratio has no upper end if 0 lies in the interval of the number by which it divides: then "
-    "every ratio is possible."
+    "A ratio has no upper end if its divisor may be 0, because the interval of the divisor "
+    "contains 0. Then every ratio is possible."
 )
 _OF_SAMPLES = (
     "Intervals with samples cover the noise and the sampling errors that the specs state, for two "
@@ -159,8 +159,8 @@ def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where
     """Raise InputError if options for groups and for releases are combined."""
     if other is not None and groups:
         raise InputError(
-            "Compare two groups of one release, or two releases with --other. To compare one "
-            "group of two releases, select it with --where."
+            "Compare two groups of one release, or two releases with --other. To compare one group "
+            "of two releases, select the group with --where."
         )
     if other is None and where:
         raise InputError(

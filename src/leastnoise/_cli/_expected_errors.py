@@ -271,7 +271,7 @@ def print_expected_errors(
 ) -> list[tuple[str, str]]:
     """Print the errors of each table; return labels and texts for the total.
 
-    Columns in which all tables agree are left out.
+    Columns that are equal in all tables are left out.
     """
     columns = [column for column in _error_columns(plan, tables, catalogue) if column.is_shown]
     units = _table_units(plan, catalogue)

@@ -110,7 +110,7 @@ from leastnoise._workload import Product
 _MOST_VALUES = 8  # values of --budgets or --max-rows
 _HEADING_WIDTH = 18  # characters of a title above a column of periods
 _MOST_PERIODS = 24  # periods of a series that are printed; --json has all
-_LEAST_GAIN = 1.001  # ratio of errors from which complete attributes are proposed
+_LEAST_GAIN = 1.001  # ratio of errors above which complete attributes are proposed
 # If rounded noise scales cost a millionth less than the budget, the budget is shown as the cost.
 _NEARLY_ALL = Fraction(10**6 - 1, 10**6)
 _EXISTS = "Choose another file, or remove it first."

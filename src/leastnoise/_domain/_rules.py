@@ -168,7 +168,7 @@ def _table(
 
 
 def _clock(kind: Dates) -> TimeRule:
-    """Return the rule by which an attribute's texts and numbers become times."""
+    """Return the rule that converts an attribute's texts and numbers to times."""
     first, last = _days(kind)
     return TimeRule(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in

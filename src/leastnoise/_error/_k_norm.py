@@ -303,7 +303,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     Args:
         sizes: the numbers of cells of the tables, ascending.
         scale: the noise scale, in rows.
-        level: the probability with which the noise is covered.
+        level: the probability that the interval covers the noise.
     """
     most = min(_MOST_QUANTILE_NODES, _FINE_CELLS // max(sizes))
     reach = _grid_reach(sizes)
@@ -365,7 +365,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
     Args:
         plan: the measured queries.
-        level: the probability with which an answer's noise is covered.
+        level: the probability that the interval covers an answer's noise.
         products: the products for whose answers intervals are needed.
     """
     general = interval_multiplier(plan.noise, level)

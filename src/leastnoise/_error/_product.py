@@ -464,8 +464,8 @@ class ProductStructure(Structure):
             except UndeterminedQuery:
                 self._needed[key] = None
                 return None
-            # The total can be missing only along attributes on which some block excludes it. The
-            # set of all ranges includes single cells, some of which need the total.
+            # The total can be missing only along attributes whose total some block omits. The set
+            # of all ranges includes single cells, some of which need the total.
             total = True
             if name in self.attributes_without_total and operator != AllRanges(basis.size):
                 squares = IdentityInverse.of_identity(basis.size).variances(operator) * (

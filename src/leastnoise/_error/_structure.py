@@ -271,7 +271,7 @@ class _FactorFacts:
     """The properties of a factor that determine the precision of its block.
 
     Attributes:
-        precision_factor: the number by which the factor multiplies the precision.
+        precision_factor: the number by which the factor multiplies the precision of its block.
         names: the attribute of the factor, or an empty tuple if the factor measures only the total.
         names_without_total: the attribute of the factor if its rows leave out the total; otherwise
             an empty tuple.

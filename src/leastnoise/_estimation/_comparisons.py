@@ -123,7 +123,7 @@ class ComparedQuantity(NamedTuple):
         covariance: the covariances between answers of the release.
         multiplier: the half width of an interval, in standard errors.
         half_step: half a step of the noise grid, in rows or units of the measure.
-        unit: the amount of one unit of the quantity, by which results are multiplied.
+        unit: the amount of one unit of the quantity; results are multiplied by it.
     """
 
     quotient: Quotient

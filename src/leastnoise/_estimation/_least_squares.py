@@ -3,8 +3,8 @@
 The estimates are unbiased, have the least variance, and are consistent across all tables.
 
 Every estimator returns an `Answer` to a product of queries, with values and the two parts of their
-error. An `Outcome` contains everything from which the answers of a release are computed: the
-measurements, and the choices of the mechanism.
+error. An `Outcome` contains everything that determines the answers of a release: the measurements,
+and the choices of the mechanism.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

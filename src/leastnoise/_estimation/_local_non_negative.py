@@ -317,7 +317,7 @@ def _nearest_components(
             options={"maxiter": rounds, "ftol": _LEAST_GAIN, "maxcor": 5},
         )
         vector = unbiased + change_of_components(descent.x)
-    # The smallest fraction of the uniform table for which no cell is negative.
+    # The smallest part of the uniform table that makes all cells non-negative.
     even_estimate = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)
     share = float(np.max(-low / (even_estimate - low)))

@@ -26,7 +26,7 @@ from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import By, change, groups_of, queries, ranges
 
 DIVISORS = ("count", "sum_of_weights")
-"""The columns by which sums are divided for means: without weights, and with weights."""
+"""The divisors of sums for means: the columns without weights and with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -225,7 +225,7 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
     ]
     names = " or ".join(f'"{name}"' for name in weighted)
     if names:
-        return f"Weighted ones were measured: ask for means of {names}."
+        return f"The sums with weights were measured: ask for means of {names}."
     return ""
 
 

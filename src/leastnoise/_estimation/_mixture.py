@@ -31,7 +31,7 @@ _FIRST_STEP_SIZE = 0.05  # first step size of Adam
 _FIRST_LOGIT_STD = 0.2  # standard deviation of the components' first logits
 _SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
-_LAST_ROUNDS = 250  # steps in which the step size falls to zero
+_LAST_ROUNDS = 250  # number of steps during which the step size falls to zero
 _STEPS_BETWEEN_CHECKS = 10  # steps between two checks of the residual
 # maximum number of steps, if answers are moved towards the measurements and if they are not
 ROUNDS = 300
@@ -142,7 +142,7 @@ def fit_mixture(
 ) -> Mixture:
     """Fit a mixture to noisy tables of ``total`` rows.
 
-    The fit starts from a distribution along every attribute, in which every cell is above 0.
+    The fit starts from a distribution along every attribute; all its cells are above 0.
     """
     noise = np.random.default_rng(_SEED).standard_normal(
         (sum(map(len, initial_shares)), components)

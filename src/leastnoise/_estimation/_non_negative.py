@@ -9,8 +9,8 @@ have this guarantee. A marginal keeps its total, because clipping would otherwis
 total.
 
 Tables with levels are made to agree from the total down, in time linear in the number of cells. One
-table, the finest, has the cells or the groups of levels. All other tables are sums of it. The
-finest table is estimated attribute by attribute and level by level. The estimates of the groups
+table, the finest, has the cells or the groups of levels. All other tables are sums of this table.
+The finest table is estimated attribute by attribute and level by level. The estimates of the groups
 within a larger group are moved to the nearest numbers (least squares) that add up to the number of
 the larger group. If requested, all numbers are at least 0. Whole numbers are differences of rounded
 cumulative sums. So each number changes by less than one, and so does the sum of any run of

@@ -161,8 +161,8 @@ class AdaptiveGridEstimate:
         parts: the position in ``order`` of the first cell of each part.
         inverse: the solver of least squares for parts, groups of parts and first-round blocks.
         counts: the estimated count of each part, in rows.
-        squared_differences: squared differences of counts of neighbouring parts, from which the
-            unevenness inside a part is estimated.
+        squared_differences: squared differences of counts of neighbouring parts. They determine the
+            estimate of the unevenness inside a part.
         shrinkage: the factors that shrink the tree of halves, by level; None if it is not shrunk.
     """
 

@@ -29,7 +29,7 @@ Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
 _MOST_FITTING_ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _SUM_TOLERANCE = 1e-10  # the relative error at which a sum counts as met
-# the least size of a cell, relative to the mean cell, from which it can be scaled up
+# the least size of a cell that can be scaled up, relative to the mean cell
 _LEAST_SCALABLE_SHARE = 1e-6
 
 

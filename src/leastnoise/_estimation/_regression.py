@@ -197,7 +197,7 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 
 
 def interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
-    """Return the factor by which intervals of ill-conditioned groups are wider.
+    """Return the factor that widens the intervals of ill-conditioned groups.
 
     ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard
     error.

@@ -9,8 +9,8 @@ and let L and R be the counts of the halves. The *difference* of the block is
     2 (r L - l R) / (l + r), which is L - R if no cell is padding,
 
 and is 0 if the block is uniform. The total and all differences determine the cells. After least
-squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md). The
-exception is the one block of each level that contains the edge of the padding.
+squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md). The only
+exception in each level is the block that contains the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998). Here the noise
     variances are exact and the prior is fitted by empirical Bayes; docs/decisions/dawa.md.
@@ -27,7 +27,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 
 _EM_ROUNDS = 10  # rounds of expectation-maximisation
 _STATE_COUNT = 18  # standard deviations of differences, each twice the previous one
-_PRIOR_OBSERVATIONS = 20  # observations per row of the transition matrix for which the prior counts
+_PRIOR_OBSERVATIONS = 20  # weight of the prior, in observations per row of the transition matrix
 
 
 class HalvingTree:

@@ -43,7 +43,8 @@ _VARIANCE_TOLERANCE = 1e-6
 # the number of simulations with added noise
 _NOISE_DRAWS = 3
 _SEED = 20_261_126
-# squared standard errors, summed over all differences, at which the equations count as solved
+# the equations count as solved if the squared standard errors, summed over all differences, are
+# below this number
 _SOLVED_ERROR = 1e-10
 
 
@@ -343,7 +344,7 @@ def level_prior(
 def _stein_factor(
     distances: FloatArray, posterior_variances: FloatArray, noise_variances: FloatArray
 ) -> float:
-    """Return the fraction by which a level moves to its posterior means.
+    """Return by which fraction a level moves to its posterior means.
 
     If the posteriors are right, the noise that they remove explains the distances of measured
     differences from their means. If the distances are larger, all means of the level are moved back

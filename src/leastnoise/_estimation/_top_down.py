@@ -1,8 +1,8 @@
 """Whole, non-negative tables that add up, computed from the total downwards.
 
-One table has the cells of which all other tables are sums. It is refined attribute by attribute and
-level by level. A step splits the groups of one attribute (for example the counties of a state).
-Each parent's cells are divided among its children in two parts.
+One table has the cells; all other tables are sums of these cells. It is refined attribute by
+attribute and level by level. A step splits the groups of one attribute (for example the counties of
+a state). Each parent's cells are divided among its children in two parts.
 
 1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
 
@@ -58,7 +58,7 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product
 
 MOST_TOP_DOWN_CELLS = 2**23
-"""The most cells of the table of which all others are sums."""
+"""The most cells of the finest table; all other tables are sums of it."""
 MOST_CELLS_ALONG = 2048
 """The most cells along every attribute but the largest, because each has a dense basis."""
 MOST_CELLS_OF_SMALLER = 2**16

@@ -198,7 +198,7 @@ def _sum_constraints(
     soft_labels: Sequence[IntArray],
     is_free: BoolArray,
 ) -> tuple[Any, FloatArray, FloatArray]:
-    """Return matrix and bounds of the sums, for which cells are rounded up.
+    """Return matrix and bounds of the sums, for the cells that may be rounded up.
 
     Args:
         cells: the cells, at least 0.

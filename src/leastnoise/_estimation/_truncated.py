@@ -5,11 +5,11 @@ The stated errors include the estimated amount that a sum leaves out.
 There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
 cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
 also determined the threshold. Every record between two candidate thresholds is assigned the middle
-of its cell. The loss is divided among groups in proportion to their sums. Sums over some cells omit
-the cells along a number in which no sum exceeded the noise. Least squares on the kept cells equals
-least squares on all cells, given that all other cells are 0. Sums by group add up, for each group,
-its lowest buckets of a number. The sums were measured independently, so the omitted buckets of a
-group carry no information about its kept buckets.
+of its cell. The loss is divided among groups in proportion to their sums. For sums over some cells,
+the cells along a number are omitted if no sum in them exceeded the noise. Least squares on the kept
+cells equals least squares on all cells, given that all other cells are 0. Sums by group add up, for
+each group, its lowest buckets of a number. The sums were measured independently, so the omitted
+buckets of a group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence

@@ -289,7 +289,7 @@ def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _Bloc
 
 
 class _ErrorTerms(NamedTuple):
-    """The coefficients with which the workload enters the error.
+    """The coefficients of a workload in the error.
 
     The error is the sum of four products: The factors of the products are: ``within_coefficients``
     and the inverse forms; ``identity`` and the trace of P; ``coefficients`` and the forms of the
@@ -312,7 +312,7 @@ class _ErrorTerms(NamedTuple):
 
 
 def _error_terms(blocks: BlockGram, sums: _BlockSums, inner_total: float) -> _ErrorTerms:
-    """Return the coefficients with which a workload enters the error."""
+    """Return the coefficients of a workload in the error."""
     squares = sums.divisors**2
     within = blocks.within_block_sum(squares)
     all_blocks = blocks.within_block_sum(np.diag(sums.weights).copy())

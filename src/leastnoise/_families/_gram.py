@@ -103,7 +103,7 @@ class Gram:
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        """A hashable value by which equal Gram matrices are recognised."""
+        """A hashable value that identifies equal Gram matrices."""
         arrays = [
             *(vector for pair in self.pairs for vector in pair),
             *(self.weighted_ranges or ()),
@@ -452,7 +452,7 @@ def is_exchangeable(gram: Gram) -> bool:
 
 
 def seriate_cells(gram: Gram) -> IntArray:
-    """Return an order of the cells in which neighbours are in similar queries."""
+    """Return an order of the cells that puts cells in similar queries together."""
     # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. Two Fiedler vectors give two orders.
     # The vector of M itself suits ranges of one width. The vector of the closeness suits prefix
     # sums, whose cells are requested with different frequencies. The order with the shorter path

@@ -431,7 +431,7 @@ class InvariantSubspace:
         return self
 
     def directions_of_level(self, level: int) -> IntArray:
-        """Return the indices of directions in which a level's matrix is not 0."""
+        """Return the indices of directions where a level's matrix is not 0."""
         return np.flatnonzero(self.grams[level].any(axis=0))
 
 
@@ -538,7 +538,7 @@ class LevelInverse:
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return X^+ v along the first axis."""
-        # the shape in which a vector multiplies the first axis of v
+        # the shape that lets a vector multiply the first axis of v
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
         (start, upward, below, _), of_groups = self.group_variances, self._orbits.orbit_of_group

@@ -104,7 +104,7 @@ def bell_rows(
 ) -> Iterator[Window]:
     """Yield one layer of bells, about ``spacing`` cells apart.
 
-    The bells have the shape to which descents converge.
+    The bells have the shape that results from descents.
     """
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
@@ -624,7 +624,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
     else:
         keep = 1
         last = 60
-    # Wider bells also show to which ends queries reach, and there are far fewer of them.
+    # Wider bells also show which ends queries reach, and there are far fewer of them.
     finest = max(18.0, gram.size / _BELLS_FOR_ENDS)
     ends = min(
         _starts_in_time(ENDS),

@@ -290,7 +290,7 @@ class _RowCounter:
 
 
 def _all_conditions_hold(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
-    """Return a mask of the rows for which all conditions hold."""
+    """Return a mask of the rows that satisfy all conditions."""
     every: BoolArray = np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *conditions])
     return every
 
@@ -378,7 +378,10 @@ class _ColumnCounter:
     def add(
         self, fitting_cells: IntArray, release_cells: IntArray, *outside_numbers: IntArray
     ) -> IntArray:
-        """Count the rows of a chunk; return the cells in which a release counts them."""
+        """Count the rows of a chunk.
+
+        Returns the cells where a release counts these rows.
+        """
         is_unmatched = (fitting_cells == self._null) | (fitting_cells == self._outside)
         is_dropped = (release_cells == DROP) | (release_cells >= self._kind.published)
         is_other = ~is_dropped & (release_cells >= self._kind.regular)

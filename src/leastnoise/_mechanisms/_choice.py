@@ -180,7 +180,7 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The sort key of candidates, by which the best one is first."""
+        """The sort key of candidates; the best candidate comes first."""
         return self.needless, self.total
 
     @property
@@ -462,7 +462,7 @@ class _ResultsSoFar:
     def is_far_behind(self, noise: Noise) -> bool:
         """Return whether no search with this noise can give the best plan.
 
-        This can hold only for Laplace noise, with which searches reduce the squared error of quick
+        This can hold only for Laplace noise. With it, searches reduce the squared error of quick
         planners by at most a known factor.
         """
         least = self.least[noise]

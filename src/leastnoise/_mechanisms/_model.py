@@ -74,7 +74,7 @@ STRATEGY = "model"
 _MOST_COUNT_SHARE = Fraction(1, 50)
 _COUNT_ERROR_RATIO = 0.05
 _MOST_COUNT_HALVINGS = 10
-# by norm, the share of rows in wrong cells at which both plans are equally good
+# by norm, the share of rows in wrong cells that makes both plans equally good
 _WRONG_CELL_SHARES = {
     1: 0.075,
     2: 0.03,
@@ -168,7 +168,7 @@ class TableModelFinding(_FromModel):
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """The public facts on which the model's steps depend, from the plan.
+    """The public facts from a plan on which the model's steps depend.
 
     Attributes:
         pairs: the weight of the squared errors of each pair of attributes.
@@ -495,7 +495,7 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
 
 
 def _reference_workload(workload: Workload) -> Workload:
-    """Return the workload for which the data-independent plan is made.
+    """Return the workload of the data-independent plan.
 
     The model may be fitted to the tables of this plan, so their hidden cells are part of the
     workload.

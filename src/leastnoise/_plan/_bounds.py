@@ -272,7 +272,7 @@ def plan_bounds(
         most: the largest upper bound that may be found.
         low: the public lower bound; if it is stated, only the upper bound is found.
         least: the smallest lower bound that may be found; if it is stated, both bounds are found.
-        unit: the number of which bounds are whole multiples; None for any bounds.
+        unit: a number such that bounds are whole multiples of it; None for any bounds.
         covers: the share of the units whose value is within the bounds. If both are found, half of
             the other units are below and half above.
         reading: the rules for reading values.
@@ -336,7 +336,7 @@ def candidate_edges(
     Args:
         lower_limit: the public lower bound, or the smallest lower bound that may be found.
         largest: the largest upper bound.
-        unit: the number of which candidates are whole multiples, and which is also the smallest
+        unit: a number such that candidates are whole multiples of it; it is also the smallest
             distance; None for any candidates.
         is_low_found: whether the lower bound is also found.
 

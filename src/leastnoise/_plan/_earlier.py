@@ -228,7 +228,7 @@ def _(operator: Ranges) -> Operator:
 
 
 def dropped_along(release: EarlierRelease) -> set[str]:
-    """Return the attributes for which a release dropped rows without a value."""
+    """Return the attributes whose missing values made a release drop rows."""
     return _dropping_attributes(release.measurements.domain, release.attributes)
 
 
@@ -237,8 +237,8 @@ def hidden_attributes(
 ) -> tuple[str, ...]:
     """Return the attributes that need a hidden cell, given earlier releases.
 
-    These are all attributes that may drop rows, except attributes for which all releases drop the
-    rows.
+    These are all attributes that may drop rows, except the attributes that drop rows in all
+    releases.
 
     Args:
         earlier: the releases.

@@ -156,7 +156,7 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return pairs of expected values for which to compute the error.
+    """Return the pairs of expected values at which the error is computed.
 
     A pair has the value in the first group and the value in the group ``against``.
     """

@@ -195,7 +195,7 @@ class _SeriesTable:
 
 @dataclass(frozen=True, slots=True)
 class _SeriesProblem:
-    """The tables of a series, and the noise with which to measure them.
+    """The tables of a series, and the noise of their measurements.
 
     Attributes:
         along: the attribute of dates.
@@ -415,7 +415,7 @@ def _check_table(product: Product, along: str) -> None:
         raise refuse(
             f"the queries along {along} that count units",
             product.name,
-            "windows of which no two end in the same period, in a series",
+            "windows that end in different periods, in a series",
             "Request the other queries in a separate entry.",
         )
     kind = product.query_sets[product.attributes.index(along)].kind

@@ -670,7 +670,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
         plan = plan_for_workload(workload, best.plan, privacy.privacy(epsilon_or_rho))
         return plan, float(ratios(goals, plan).max())
 
-    # Find the least size for which these measurements keep every goal.
+    # Find the least size at which these measurements meet every goal.
     for _ in range(_MOST_BUDGET_ESTIMATES):
         guess = _round_up_to_digits(
             float(size) * _budget_factor(scaled(size)[1], best.plan.privacy)

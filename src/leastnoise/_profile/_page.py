@@ -28,7 +28,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Bar(NamedTuple):
-    """The texts with which the page shows a cell.
+    """The texts that the page shows for a cell.
 
     Attributes:
         label: the label of the cell.
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
 
 
 class ColumnView(NamedTuple):
-    """The texts with which the page shows a column.
+    """The texts that the page shows for a column.
 
     Attributes:
         number: the number of the column on the page, for links.
@@ -69,7 +69,7 @@ class ColumnView(NamedTuple):
 
 
 class SizeBar(NamedTuple):
-    """The texts with which the page shows a cell of units by size.
+    """The texts that the page shows for a cell of units by size.
 
     Attributes:
         label: the numbers of rows of the units in the cell.
@@ -87,7 +87,7 @@ class SizeBar(NamedTuple):
 
 
 class UnitView(NamedTuple):
-    """The texts with which the page shows the sizes of units.
+    """The texts that the page shows for the sizes of units.
 
     Attributes:
         sentences: sentences on the number of units, the mean size, and the drafted limit.
@@ -248,7 +248,7 @@ def size_label(first: int, last: int, catalogue: Catalogue) -> str:
 
 
 def _view_column(number: int, column: ColumnFindings, catalogue: Catalogue) -> ColumnView:
-    """Return the texts with which the page shows a column."""
+    """Return the texts that the page shows for a column."""
     is_shown = column.describes_values
     bars = tuple(_make_bars(column, catalogue)) if is_shown else ()
     hidden = len(column.labels) - len(bars)

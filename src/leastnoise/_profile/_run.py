@@ -268,7 +268,7 @@ def _seed_note(seed: int | None) -> str:
         return ""
     return (
         f"# NOT PRIVATE: the noise of this profile came from the seed {seed}. "
-        "Publish nothing of it.\n"
+        "Publish nothing from it.\n"
     )
 
 

@@ -38,7 +38,7 @@ _FLAVORS = {
     GDP: "Gaussian DP",
 }
 _MBI_FORMAT = 1  # version of the exported measurements, on which other programs depend
-_MOST_SEARCHED_TABLES = 200  # tables among which the notebook looks for one to draw
+_MOST_SEARCHED_TABLES = 200  # number of tables that the notebook considers for its chart
 _MOST_MATRIX_ENTRIES = 2**22  # entries in all matrices of one table
 _MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "

@@ -121,7 +121,7 @@ def _count_candidates(plan: BoundsPlan) -> int:
 
 
 def _counted_noun(plan: BoundsPlan) -> str:
-    """Return "rows" or "units", in which the rank error of a search is counted."""
+    """Return "rows" or "units": the unit of a search's rank error."""
     if plan.privacy.unit_column is None:
         return "rows"
     return "units"

@@ -463,7 +463,7 @@ class Options:
 
 
 def largest_rounding_change(options: Options, step: Fraction) -> Fraction:
-    """Return the largest change of an answer by rounding: a step or half of it."""
+    """Return the largest change of an answer by rounding: a step or half a step."""
     return step if options.is_controlled else step / 2
 
 
@@ -758,7 +758,7 @@ def _table_names(workload: Workload) -> dict[str, str]:
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
-    """Return a table in which ``replacement`` replaces each set of all ranges."""
+    """Return a table with ``replacement`` instead of each set of all ranges."""
     query_sets = list(product.query_sets)
     for position, queries in enumerate(product.query_sets):
         if queries == all_ranges():

@@ -40,7 +40,10 @@ class MemberCounts:
     std: FloatArray
 
     def cells(self, codes: IntArray, record_attributes: Sequence[str]) -> IntArray:
-        """Return the flat index of each row's cell; the number of cells if none."""
+        """Return the flat index of each row's cell.
+
+        Without such a cell, the index is the number of cells.
+        """
         flat = np.zeros(len(codes), dtype=np.int64)
         is_inside = np.ones(len(codes), dtype=bool)
         for name, mapping, size in zip(self.attributes, self.cell_of_code, self.shape, strict=True):

@@ -41,7 +41,7 @@ class Positions(NamedTuple):
     """The positions of cell attributes and shared attributes in records.
 
     Attributes:
-        cells: the positions of the attributes by which units are counted.
+        cells: the positions of the attributes whose cells count the units.
         shared: the positions of the attributes that rows of a unit share.
     """
 
@@ -136,8 +136,8 @@ def group_rows(
     Args:
         codes: the codes of the rows, shape (rows, attributes).
         unit_counts: the number of units in each cell, scaled to this number of rows.
-        positions: the positions of the attributes by which units are counted, and of all attributes
-            that rows of a unit share.
+        positions: the positions of two kinds of attributes: those whose cells count the units, and
+            those that all rows of a unit share.
         max_rows: the largest number of rows of a unit.
         are_impossible: returns a mask of the rows that have an impossible combination of codes.
         random: the random generator that decides which rows form a unit.

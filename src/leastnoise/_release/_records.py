@@ -46,7 +46,7 @@ from leastnoise._workload import Product, cell_sets, marginals
 
 _HOURS_PER_DAY = 24  # hours per day
 _MOST_GROUPS = 4096  # groups of units; counting each takes a pass over the rows
-_LEAST_VARIANCE = 1e-300  # replaces 0 as a divisor; the smallest normal double is 2e-308
+_LEAST_VARIANCE = 1e-300  # replaces a divisor of 0; the smallest normal double is 2e-308
 _LEAST_WHOLE_WIDTH = 100  # in bins of this width, values drawn with three digits are whole
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
 

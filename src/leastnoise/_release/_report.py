@@ -71,7 +71,7 @@ from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page, which a browser opens in a second
-MOST_TABLE_ROWS = 20_000  # rows up to which the page shows a table completely
+MOST_TABLE_ROWS = 20_000  # maximum number of rows of a table that the page shows completely
 MOST_SHORTENED_ROWS = 500  # rows of a table that is not shown completely
 MOST_PICTURES = 100  # limits the size of a report and its time; a choice of layout
 # Cells in all pictures together. After this number, pictures show only the largest cells of a
@@ -729,7 +729,7 @@ def _count_measured_tables(release: Release) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """The texts with which the page shows a table.
+    """The texts that the page shows for a table.
 
     Attributes:
         id: the id, such as ``q1``.
@@ -767,7 +767,7 @@ class TableView:
         return len(self.rows) <= _MOST_OPEN_ROWS
 
     def drop_constant_keys(self, catalogue: Catalogue) -> "TableView":
-        """Return a view in which a sentence replaces each key equal in all rows."""
+        """Return a view where a sentence replaces each key that is equal in all rows."""
         constant_columns = []
         notes = []
         for column, heading in enumerate(self.key_headings):
@@ -832,7 +832,7 @@ def collect_contents(
 class _ContentCollector:
     """Collects the statistics, tables and statements of a page in one language.
 
-    Of a table that does not fit on the page, only the largest cells are collected.
+    If a table does not fit on the page, only its largest cells are collected.
     """
 
     def __init__(self, release: Release, language: str) -> None:

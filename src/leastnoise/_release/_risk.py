@@ -1,9 +1,9 @@
 """Bound the chance of a correct guess about a privacy unit by the budget.
 
 Suppose that a reader knows all other rows and considers two neighbouring tables equally likely. The
-bound is the largest probability with which this reader guesses the true table from the release. It
-is ``1 - (alpha + beta) / 2`` at one point of the trade-off curve: the point with the smallest sum
-of both errors (section 12 of docs/mathematics.md).
+bound is the largest probability that this reader guesses the true table from the release. It is ``1
+- (alpha + beta) / 2`` at one point of the trade-off curve: the point with the smallest sum of both
+errors (section 12 of docs/mathematics.md).
 """
 
 import math
@@ -30,7 +30,7 @@ _BISECTION_STEPS = 60  # each halves an interval of length 1; a double has fewer
 
 
 def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
-    """Return the largest probability of guessing which of two tables is true.
+    """Return the largest probability of a right guess of the true table.
 
     The two tables are neighbours and equally likely before the release. Under pure differential
     privacy the bound holds for every single result; under other budgets it holds on average over

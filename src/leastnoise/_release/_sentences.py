@@ -568,7 +568,7 @@ def list_values_beyond_bounds(
 ) -> list[str]:
     """Return sentences on how many values the bounds of measures clip.
 
-    Without a least share, a sentence also names the measures for which the number is unknown.
+    Without a least share, a sentence also names the measures whose number is unknown.
 
     Args:
         release: the release.
@@ -630,8 +630,7 @@ def _takes_nearest_value(kind: Kind) -> bool:
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for each measure on how its values are read.
 
-    The sentence states the bounds to which values are clipped, and how a row without a value
-    counts.
+    The sentence states the bounds of the clipped values, and how a row without a value counts.
     """
     measures = workload.domain.measures
     averaged = {

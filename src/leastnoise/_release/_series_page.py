@@ -58,7 +58,7 @@ _COMPARED_QUERIES = ("identity", "level")  # only the groups of these query sets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesView:
-    """The texts with which the page shows a table or statistic over time.
+    """The texts that the page shows for a table or statistic over time.
 
     Attributes:
         id: the id, such as ``q1``.
@@ -258,7 +258,7 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
 
 
 def _table_over_time(table: Table, period_attribute: str, catalogue: Catalogue) -> _TimeTable:
-    """Return the texts and numbers with which the page shows a table."""
+    """Return the texts and numbers that the page shows for a table."""
     product = table.product
     position = product.attributes.index(period_attribute)
     quantity: Mapping[str, Any] | None = {}
@@ -291,7 +291,7 @@ def _table_over_time(table: Table, period_attribute: str, catalogue: Catalogue) 
 def _statistic_over_time(
     statistic: StatisticTable, period_attribute: str, catalogue: Catalogue
 ) -> _TimeTable:
-    """Return the texts and numbers with which the page shows a statistic."""
+    """Return the texts and numbers that the page shows for a statistic."""
     position = statistic.statistic.by.index(period_attribute)
     return _TimeTable(
         id=statistic.id,

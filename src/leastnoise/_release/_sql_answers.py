@@ -31,7 +31,7 @@ from leastnoise._workload import (
     to_array,
 )
 
-_TERMS_OF_LINES = ("intercept", "slope")  # in the order in which a regression returns them
+_TERMS_OF_LINES = ("intercept", "slope")  # in the order of a regression's results
 
 Answers = tuple[FloatArray, FloatArray, FloatArray]
 """Answers, and the lower and upper ends of their intervals."""

@@ -281,7 +281,7 @@ class CombinationIntervals:
         return np.where(has_members, sums, np.nan)
 
     def _windows(self, term: AnswerTerm, attribute: str) -> list[list[int]]:
-        """Return for each group the groups in its SQL window along an attribute.
+        """Return for each group the groups in its SQL window, along one attribute.
 
         Raises:
             InputError: the order of the groups is unknown, because their labels have no common

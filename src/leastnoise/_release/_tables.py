@@ -855,7 +855,7 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """Return the table from which all tables can be summed, or None."""
+        """Return the table whose cells determine all tables by sums, or None."""
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
             return finest
@@ -945,7 +945,7 @@ class Tables(LazySequence[Table]):
         is_non_negative: bool,
         is_whole: bool,
     ) -> ConsistentCells:
-        """Return cells of the finest table, from which all tables are summed.
+        """Return cells of the finest table; all tables are summed from them.
 
         The cells preserve the public counts, and are non-negative or whole if requested.
         """

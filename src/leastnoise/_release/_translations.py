@@ -24,7 +24,10 @@ FAULTS = "faults"
 _FIRST = ("report", "statistics", "studio")  # searched first, because nearly all texts are in them
 _OTHERS = sorted({path.stem for path in LOCALES.glob("*.pot")} - {*_FIRST, FAULTS})
 DOMAINS = (*_FIRST, *_OTHERS)
-"""The domains of keys, in the order in which a key is searched. Each is read when it is needed."""
+"""The domains of keys, in the order of the search for a key.
+
+Each domain is read when it is needed.
+"""
 LANGUAGES = ("en", *sorted(path.name for path in LOCALES.iterdir() if path.is_dir()))
 """The languages that reports are written in."""
 

@@ -113,8 +113,8 @@ def unit_total_measures(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
 def optional_attributes(plan: Plan) -> tuple[str, ...]:
     """Return the attributes in which a used row may lack a value.
 
-    These are attributes that not all tables use. Some may be in no table, because they only define
-    the cells in which a `UnitTotal` is clipped.
+    These are attributes that not all tables use. Some may be in no table: they only define the
+    cells of a `UnitTotal`'s clipping.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
     >>> optional_attributes(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
@@ -453,17 +453,17 @@ def _reason_to_stop(
     counts_text = f"of about {rows} about {max(used_rows, 0):,} are used"
     error_text = f"(each with a standard error of about {count_std:,.0f})"
     if unused_rows - used_rows > bound:
-        return f"{counts_text} {error_text}, with confidence fewer than half."
+        return f"{counts_text} {error_text}: with high confidence, fewer than half."
     if public_rows is not None and not has_units:
         if 2 * (all_rows + bound) < public_rows:
             return (
-                f"about {rows} were read {error_text}, with confidence fewer than half of the "
-                f"{public_rows:,} that [privacy] rows says."
+                f"about {rows} were read {error_text}: with high confidence, fewer than half of "
+                f"the {public_rows:,} that [privacy] rows states."
             )
         return ""
     if used_rows <= single_draw_bound(noise, scale, MISSED):
         return (
-            f"{counts_text} {error_text}, no more than is counted by chance where no row is used. "
+            f"{counts_text} {error_text}: noise alone could give this count without a used row. "
             "If the data have so few rows, give the guard a larger share, such as 1/10, or none."
         )
     return ""
@@ -492,7 +492,8 @@ def _missing_columns_reason(
             "without a value together"
         )
     return (
-        f"with confidence nearly all of about {pluralize(max(used_rows, 0), 'used row')} have no "
+        "with high confidence, nearly all of about "
+        f"{pluralize(max(used_rows, 0), 'used row')} have no "
         f"value in {', '.join(map(repr, missing))} that the domain keeps, so "
         f"{', and '.join(consequences)}. If so few rows may have one, let the others be a cell "
         'of the attribute (null = "cell" or outside = "other").'
@@ -595,12 +596,12 @@ class GuardForecast:
         """Return sentences on the cost and the accuracy of the guard."""
         if self.rows is not None:
             nothing = (
-                f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
+                f"counts, with high confidence, fewer than half of the {self.rows:,} existing rows"
             )
         else:
             nothing = (
-                f"counts no more than {self.most_by_chance:,} used rows, "
-                "as chance does without a row"
+                f"counts at most {self.most_by_chance:,} used rows, which noise could give "
+                "without any row"
             )
         missing = ""
         if self.rows_of_columns is not None:

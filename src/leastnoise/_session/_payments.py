@@ -144,8 +144,8 @@ def _paid_state(
         is_series = entry.resumable and is_series_plan(ledger.pending(entry).plan)
     if is_series:
         advice = (
-            f"`leastnoise ledger show {ledger_path}` says which periods of "
-            "it are drawn and published"
+            f"`leastnoise ledger show {ledger_path}` says which of its periods are drawn and "
+            "published"
         )
         return PaymentState("resumable", f"{paid_text}, and nothing of it is paid again: {advice}.")
     if entry.resumable:

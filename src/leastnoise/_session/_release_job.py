@@ -103,8 +103,8 @@ class ReleaseRequest:
         options: the options of the release.
         source: the location of the data, from `reading.source_location`.
         receipt: the receipt of the release. The payment is added to it when all steps are drawn.
-        library: the data frame library of the data, in which answers are returned; not recorded in
-            the ledger.
+        library: the data frame library of the data; answers are returned in it. It is not recorded
+            in the ledger.
     """
 
     options: Options = field(default_factory=Options)
@@ -301,7 +301,7 @@ def read_table(
 def _read_categories_table(
     plan: CategoryPlan, source: Any, progress: RowProgress | None
 ) -> "Table":
-    """Read the private keys among which a search finds categories."""
+    """Read the private keys that a search chooses from."""
     unit = plan.privacy
     return reading.read_keys(
         source,

@@ -669,7 +669,8 @@ def resume(
         number: the number of the release to finish; None for all that can be finished.
         source: the data, if a release was stopped between two steps and its data have another
             location now.
-        out: a directory that replaces the one in the ledger; only together with ``number``.
+        out: a directory that replaces the directory in the ledger; allowed only together with
+            ``number``.
         progress: if True, show a line with the share of the rows that has been read. If None, show
             it in notebooks only.
 
@@ -768,8 +769,8 @@ def _finish_entry(
     if is_series_plan(text):
         if out is not None:
             raise InputError(
-                "A series is published in the directory for which it was paid. Leave out the "
-                "other directory."
+                "A series must be published in its own directory, for which it was paid. Leave out "
+                "the other directory."
             )
         directories = finish_series(ledger, entry)
         return FinishedRelease(
@@ -792,8 +793,8 @@ def audit(
 
     Args:
         plan: the plan, from `plan`, `plan_categories`, `plan_bounds` or `plan_max_rows`.
-        guard: the share of the whole budget with which `release` pays for a guard; the guard is
-            also tested.
+        guard: the share of the whole budget that pays for a guard of `release`; the guard is also
+            tested.
         trials: the number of trials on each of two tables; None for the number that the seconds
             allow.
         seconds: the time limit, if no number of trials is stated.

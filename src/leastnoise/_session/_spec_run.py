@@ -527,8 +527,8 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         there is no ledger.
 
     Raises:
-        InputError: the directory has other contents. The message names the parts in which its
-            release differs.
+        InputError: the directory has other contents. The message names the parts of the spec that
+            differ in its release.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
     # isfile() is False also for a name that is too long, which is refused later
@@ -554,7 +554,7 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
 
 
 def _differing_release_parts(spec: SpecFile, published: PublishedRelease) -> list[str]:
-    """List the parts of the spec in which a published release differs."""
+    """List the parts of the spec that differ in a published release."""
     plan = published.release.plan
     differences = differing_parts(plan, spec)
     if published.release.receipt.guard_reduced_from is not None:

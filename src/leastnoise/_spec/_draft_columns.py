@@ -302,8 +302,8 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
     """Return (first day, last day, period) from the name of the data, or None.
 
-    The result is None if the name contains no dates. It is also None for dates of birth, to which
-    the dates in a name do not apply.
+    The result is None if the name contains no dates. It is also None for dates of birth, because
+    the dates in a name do not apply to them.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> (

@@ -973,7 +973,7 @@ def _require_shareable_privacy(
             "[privacy] with share",
             LEAST,
             "a budget of numbers",
-            "State the whole budget; this release takes the share of it.",
+            "State the whole budget; this release takes the share from it.",
         )
     if searches:
         raise InputError(

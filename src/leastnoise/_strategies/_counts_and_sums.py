@@ -34,11 +34,11 @@ _WEIGHT_BITS = 30  # bits of weights
 _MOST_WEIGHT_EXPONENT = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
 # the precision and the most steps of the search for the exponent
 _EXPONENT_SEARCH = {"xatol": 0.03, "maxiter": 11}
-# maximum number of queries and blocks for which splits of the budget are tried
+# maximum number of queries and blocks; above it, splits of the budget are not tried
 _MOST_TRIED = 2**20, 256
 # maximum number of parts that are all searched; each takes some seconds with 77 tables
 _MOST_SEARCHED = 4
-# maximum number of cells for which tables on shared attributes are balanced exactly
+# maximum number of cells; above it, tables on shared attributes are not balanced exactly
 _MOST_JOINT = 256
 # the largest weight at which the error is a power of the budget; discrete noise of a scale below
 # 1/2 is nearly always 0
@@ -276,8 +276,8 @@ def split_units_budget(
     """Return blocks with the best budget split of unit counts and row counts."""
     if not any(product.is_per_unit for product in problem.workload):
         return blocks
-    # At a small budget, discrete noise behaves like continuous noise, for which the best split does
-    # not depend on the budget.
+    # At a small budget, discrete noise behaves like continuous noise. For continuous noise, the
+    # best split does not depend on the budget.
     largest = max(parameters_by_name(problem.privacy.budget).values())
     small = problem.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(problem.workload.domain, small, problem.noise, blocks)

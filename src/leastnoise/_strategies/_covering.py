@@ -205,8 +205,7 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
     The points are 0 .. count - 1; the result has shape (blocks, size).
     """
     # Nearly every set of ``size`` - 1 points lies in exactly one block, so the result is close to a
-    # Steiner system. The exceptions are sets for which the required last point is already in the
-    # set.
+    # Steiner system. The exceptions are sets that already contain the required last point.
     smaller = np.array(
         list(itertools.combinations(range(count), size - 1)), dtype=np.int64
     ).reshape(-1, size - 1)

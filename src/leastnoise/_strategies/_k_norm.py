@@ -55,7 +55,7 @@ from leastnoise._trusted.linop import Identity, Operator
 from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor
 from leastnoise._workload import Product, Workload, with_hidden_group
 
-_MOST_CUTS = 24  # maximum number of positions between sizes at which groups may be separated
+_MOST_CUTS = 24  # maximum number of positions between sizes where groups may be separated
 _LAPLACE_VARIANCE = 2.0  # variance at scale 1
 _SHARED_NOISE = (
     "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"
@@ -110,7 +110,7 @@ def k_norm(problem: PlanningProblem) -> Strategy:
 def _shared_strategy(
     problem: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> Strategy:
-    """Return a strategy in which the one-way tables form K-norm groups."""
+    """Return a strategy whose one-way tables form K-norm groups."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
@@ -214,7 +214,7 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return positions in the sorted sizes after which a group may end.
+    """Return positions in the sorted sizes where a group may end.
 
     A group may also end between tables of equal size if these have more cells than a group can
     have.

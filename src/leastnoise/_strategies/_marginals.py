@@ -49,7 +49,7 @@ from leastnoise._workload import Workload
 
 _MOST_TABLES = 128  # maximum number of tables of levels that are weighted together
 _MOST_SPACES = 256  # maximum number of residual spaces that are weighted together
-_ADDED_BUDGET_SHARE = 0.15  # share of the budget with which a table is added
+_ADDED_BUDGET_SHARE = 0.15  # share of the budget that a new table gets
 _STEPS_PER_TABLE = 12  # descent steps after each added table
 _LEAST_RELATIVE_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
 # maximum number of orbits whose groups get separate weights; columns of more cells are not added up

@@ -43,7 +43,7 @@ def residual_prices(
 ) -> FloatArray:
     """Return the privacy cost of squared weight 1 on each residual space.
 
-    The cost is relative to the cost of a total in which all rows of a unit count.
+    The cost is relative to the cost of a total that counts all rows of a unit.
 
     Args:
         domain: the domain of the workload.

@@ -60,7 +60,7 @@ HEAVIEST = {1: 2**20, 2: 2**16}
 _THRESHOLD_RATIO = 1.2  # ratio of a candidate threshold to the previous one
 # the public maximum is at most this many times the least candidate
 _MAXIMUM_OVER_LEAST_CANDIDATE = 1000
-_MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened before its singular values
+_MOST_SPECTRUM = 512  # cells of a coarsened Gram matrix whose singular values are computed
 _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
 # a row weight times the largest limit stays below it, so that sums over all rows fit into int64
 _MOST_WEIGHTED_LIMIT = 2**62 // MOST_ROWS
@@ -78,7 +78,7 @@ _STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard e
 # happens to one empty bucket in 600
 _SURE_ERRORS_OF_BUCKET = 4.0
 _GROUP_RATIO = 3.0  # the same ratio for buckets of groups
-# share of releases in which some empty bucket of a group is not shrunk, with Laplace noise
+# share of releases that do not shrink some empty bucket of a group, with Laplace noise
 _FALSE_BUCKET_SHARE = 1e-4
 # for groups: they can omit buckets below a threshold that is too high, but cannot correct a
 # threshold that is too low
@@ -243,7 +243,7 @@ def choose_threshold(
         cells: the candidate cells, shape (k,).
         tail_counts: noisy counts of the records between consecutive candidates, shape (k - 1,).
         unit_noise: a function from the limits of the cells, shape (n,), to the RMSE at unit noise.
-        noise_scale: the standard deviation by which unit noise is multiplied.
+        noise_scale: the standard deviation of the noise; unit noise is multiplied by it.
         loss_gram: the Gram matrix for losses, if it differs from ``gram``.
         law: the power law to which the counts are fitted.
     """
@@ -528,7 +528,7 @@ class SumBuckets:
         )
 
     def choices(self, covariance: FloatArray) -> "StopChoices":
-        """Return the estimates for each bucket after which sums may stop.
+        """Return the estimates for each bucket that may be the last in the sums.
 
         ``covariance`` is the covariance of the groups.
         """
@@ -574,7 +574,7 @@ class _StopEstimates(NamedTuple):
 
 
 class StopChoices(NamedTuple):
-    """The estimates for each bucket after which sums may stop."""
+    """The estimates for each bucket that may be the last in the sums."""
 
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]

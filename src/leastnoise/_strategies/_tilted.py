@@ -55,7 +55,7 @@ _MIDDLE_PULL = len(_CANDIDATE_PULLS) // 2
 _FIRST_STEP = 4  # the distance, in pulls, from the middle to the next tried pull
 # the search for the pull ends after a smaller relative gain of the squared error
 _LEAST_GAIN = 1e-3
-# relative gaps of the squared error at which the final tilt and rows are accepted
+# the final tilt and rows are accepted at these relative gaps of the squared error
 _CLOSE_TILT = 1e-4
 _CLOSE_ROWS = 1e-4
 _MOST_CELLS = 1024  # maximum number of cells of an attribute: eigenvectors take n^3 operations

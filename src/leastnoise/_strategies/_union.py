@@ -4,9 +4,9 @@ Each part has a separate strategy along every attribute. Least squares combines 
 
 No single strategy along an attribute is good for queries on cells and for queries on groups of
 cells: groups do not determine their cells, and a sum of cells includes the noise of all its cells.
-Therefore, the products are divided into two parts. Each part gets a separate table, in which cells
-that its queries do not separate are merged along every attribute. The budget is split for the least
-total error of the two parts.
+Therefore, the products are divided into two parts. Each part gets a separate table. Along every
+attribute of this table, cells that its queries do not separate are merged. The budget is split for
+the least total error of the two parts.
 
 Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part only from its own table.
     In contrast, all answers use the two tables here.
@@ -134,7 +134,7 @@ def _error_estimator(
     """Return a function that estimates the error of a part.
 
     The argument of the function has a flag for each product. Equal cells are merged first. The
-    returned errors are raised to the power for which the errors of tables can be added.
+    returned errors are raised to a power, so that the errors of tables can be added.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 

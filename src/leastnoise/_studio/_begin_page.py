@@ -88,7 +88,7 @@ _ORDERED = ("median", "quartiles", "cdf")  # questions whose column is an attrib
 _SUMMED = ("means", "sums")  # questions whose column is a measure
 _OF_PERSONS = ("people", "totals")  # questions that need a column of persons
 WEIGHTED = ("counts", "top", "means", "sums")
-"""The questions in which rows may have weights."""
+"""The questions whose rows may have weights."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
 """``decimal`` and ``thousands`` of [source] for each format of numbers."""
@@ -639,7 +639,7 @@ def list_commands(path: Path, *, with_sql_file: bool = False) -> Sequence[str]:
 
 
 def source_page(show_page: ShowPage, language: str = "en") -> Page:
-    """Return the page on which the user selects a file or a database table."""
+    """Return the page where the user selects a file or a database table."""
     catalogue = load_catalogue(language)
 
     def page() -> str:

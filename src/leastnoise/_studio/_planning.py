@@ -190,7 +190,7 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, TableMargin
 
 
 class ReferencePlan(NamedTuple):
-    """A plan with which other plans are compared, and its draft."""
+    """The reference plan for comparisons, and its draft."""
 
     draft: Draft
     plan: Plan

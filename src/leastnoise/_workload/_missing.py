@@ -1,7 +1,7 @@
 """Hidden cells keep rows with a missing value in the tables of other attributes.
 
-A row counts in each table for which it has a value in all columns. If some tables do not use an
-attribute, the measurements must therefore include the rows without a usable value of this
+A row counts in each table if it has a value in all columns of the table. If some tables do not use
+an attribute, the measurements must therefore include the rows without a usable value of this
 attribute. These rows are counted in a last cell of the attribute, which is measured and never
 published. Only the workload and public declarations decide which attributes need such a cell.
 """
@@ -71,7 +71,7 @@ def incomplete_attributes(
 
 
 def leaves_out(product: Product) -> tuple[str, ...]:
-    """Return the attributes because of which a table omits rows.
+    """Return the attributes that make a table omit rows.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other"))
     >>> leaves_out(ln.marginals(domain, ways=2).products[0])

@@ -166,7 +166,7 @@ class Product:
             )
 
     def _check_groups(self, unit_count: UnitCount) -> None:
-        """Raise for queries about groups in which units are not counted."""
+        """Raise for queries about groups that do not count units."""
         if unit_count.attributes == self.attributes and all(
             set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
             if groups is not None
@@ -352,7 +352,7 @@ class Product:
 
     @property
     def importance(self) -> float:
-        """The factor with which squared errors of this table enter the total.
+        """The factor of this table's squared errors in the total.
 
         For a count, the factor is the weight squared. For a sum, errors are first divided by the
         largest value that one row can add.

@@ -215,7 +215,7 @@ class Workload:
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures for which a table of sums is also requested as counts.
+        """The measures whose tables of sums are also requested as counts.
 
         If the domain declares a count of values, values are counted; otherwise rows are counted.
         """
@@ -471,7 +471,7 @@ def _unit_count_name(product: Product, unit_count: UnitCount) -> str:
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain in which outside numbers count in the outermost cells."""
+    """Return the domain that counts outside numbers in the outermost cells."""
     clipped = {name: domain.kind(name).clipped() for name in names}
     if all(clipped[name] is domain.kind(name) for name in clipped):
         return domain
@@ -827,7 +827,7 @@ def mean_queries(
     """Return a workload of means of a measure by group.
 
     A mean is over the rows with a value. The workload also contains the sums and the counts of
-    values from which the means follow.
+    values that determine the means.
 
     Args:
         domain: the domain.
@@ -1067,7 +1067,7 @@ def quantile_queries(
 ) -> Workload:
     """Return a workload of quantiles of a numeric attribute by group.
 
-    The workload also contains the counts up to every cell, from which the quantiles follow.
+    The workload also contains the counts up to every cell, which determine the quantiles.
 
     Values beyond the bounds of the number count in its first and last cell, because the domain of
     the workload has ``outside="clip"`` for it. Another table by this number in the same workload
@@ -1101,7 +1101,7 @@ def cdf_queries(
 ) -> Workload:
     """Return a workload of distribution functions of an attribute by group.
 
-    The workload also contains the counts up to every cell, from which the function follows.
+    The workload also contains the counts up to every cell, which determine the function.
 
     Args:
         domain: the domain.

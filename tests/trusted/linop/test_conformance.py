@@ -260,7 +260,7 @@ def test_sizes_become_pythons_own_integers() -> None:
         *(
             (
                 partial(Toeplitz, starts, [2, 1], [1, 1, 1]),
-                "starts must be 2 ascending ones from 0 on",
+                "starts must be 2 ascending numbers, the first of them 0",
             )
             for starts in ([0], [1, 2], [0, 3], [0, 0])
         ),

@@ -217,7 +217,7 @@ def test_days_of_instants_need_a_zone(tmp_path, zone, by):
     frame = pl.from_arrow(table)
     for source in (table, tmp_path / "x.parquet", relation, frame, frame.to_pandas(), frame.lazy()):
         dates = ln.Dates("2024-01-01", "2024-02-29", by)
-        with refused("does not say of which time zone its days are. Write for example zone = "):
+        with refused("does not state the time zone of its days. Write for example zone = "):
             check_source(source, ln.Domain(when=dates), ["when"], [], None)
         stated = ln.Dates("2024-01-01", "2024-02-29", by, zone=NEW_YORK)
         check_source(source, ln.Domain(when=stated), ["when"], [], None)

@@ -129,8 +129,8 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     Returns:
         The charge; see the table. It is the declared budget and not the cost. The cost is slightly
         smaller, because scales are rounded up to short fractions. A ledger of such small
-        differences would be hard to read and of no use. The exceptions are costs for which the
-        declared budget has no number.
+        differences would be hard to read and of no use. The exceptions are costs that the declared
+        budget cannot express as a number.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's

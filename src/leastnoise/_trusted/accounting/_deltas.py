@@ -19,8 +19,8 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-`_alpha` searches for the best alpha without proof. Its result is a short exact number, at which the
-bound is evaluated with upward rounding.
+`_alpha` searches for the best alpha without proof. Its result is a short exact number. The bound is
+evaluated at this number with upward rounding.
 """
 
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ from leastnoise._trusted.check import Exact, InternalError, exact, exact_positiv
 _BITS = 44
 """Leading bits of the numbers that the searches return."""
 _GROWTH = 4
-"""How much longer each step of a search is than the one before, until the result is passed."""
+"""The ratio of the lengths of consecutive steps, until the result is passed."""
 _LARGE_EPSILON = 1000
 """Above it the simple bound 8 epsilon is used (PROOFS-mu.md, G1): no tail is below 1e-3000 then."""
 
@@ -186,7 +186,7 @@ def largest_accepted(
     """Return the largest number that a predicate accepts.
 
     The search is among numbers with ``leading_bits`` leading bits. The predicate must accept all
-    numbers up to a limit and reject all larger ones.
+    numbers up to a limit, and reject all numbers above it.
 
     Args:
         accepts: the predicate.

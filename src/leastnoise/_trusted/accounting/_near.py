@@ -1,4 +1,4 @@
-"""Float approximations at which the exact searches of `_mu` start.
+"""Float approximations that are the starts of the exact searches of `_mu`.
 
 This file is not trusted: the search ends at the same number from any start, but may take longer.
 """

@@ -1,10 +1,10 @@
-"""Define the tables by which values find their cells.
+"""Define the tables that map values to cells.
 
 They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
 trusted, but this module checks the cells of every table. So for any kind, a value has one cell of
-the attribute or drops its row. Only this value decides which of these happens.
+the attribute or drops its row. Only the value decides which of these happens.
 """
 
 import re
@@ -122,8 +122,8 @@ class TextTable:
     """The cells of listed texts.
 
     Attributes:
-        cells: the cell of each form, in the way in which the reading compares texts; the forms that
-            mean a null are included.
+        cells: the cell of each form, written as the reading compares texts; the forms that mean a
+            null are included.
         whole_numbers: the cell of each form that is a whole number. Such a number followed by a
             point and zeros also means this form, unless such a text is another form.
     """
@@ -171,7 +171,7 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeRule:
-    """The rule by which a text or a number is read as a time.
+    """The rule that converts a text or a number to a time.
 
     Attributes:
         first: the first day, counted from 1970-01-01.
@@ -278,7 +278,7 @@ class Rule:
 
 @singledispatch
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
-    """Return the rule by which values of an attribute are mapped to cells.
+    """Return the rule that maps an attribute's values to cells.
 
     A class is a kind if it has registered this function.
 

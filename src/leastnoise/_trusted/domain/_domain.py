@@ -219,7 +219,7 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the largest amount by which one row can change a sum.
+        """Return the largest change of a sum by one row.
 
         It is in units of the measure, and 1 for counts of rows.
 

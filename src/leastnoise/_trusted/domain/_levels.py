@@ -1,4 +1,4 @@
-"""Define levels: public maps from cells to coarser ones.
+"""Define levels: public maps from cells to groups of cells.
 
 Examples are maps from stores to regions, or from ages to groups of five years.
 """

@@ -386,7 +386,7 @@ class UnitTotal(PerUnit):
     def row_amount(self) -> Measure:
         """The measure of single rows, before they are added up and clipped.
 
-        Its bounds are the widest bounds with which sums over 2^32 rows are exact.
+        Its bounds are the widest bounds that keep sums over 2^32 rows exact.
 
         >>> ln.UnitTotal("amount", 0, 5, "0.01").row_amount
         Measure('amount', '-10737418.23', '10737418.23', unit='0.01')
@@ -447,7 +447,7 @@ class SquaredDeviation(Measure):
     """The squared distance of a value from the centre of its bounds.
 
     Variances follow from sums of this measure. It is counted in whole multiples of ``divisor``
-    squared units; ``divisor`` is the smallest number for which sums over 2^32 rows are exact.
+    squared units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
 
     Args:
         of: a `Measure`.
@@ -534,7 +534,7 @@ class DeviationProduct(Measure):
     distance. Only complete rows count: rows that have a value of all measures of a statistic. So
     all sums of the statistic are over the same rows. Covariances and regressions follow from such
     sums. The measure is counted in whole multiples of ``divisor`` products of units; ``divisor`` is
-    the smallest number for which sums over 2^32 rows are exact.
+    the smallest number that keeps sums over 2^32 rows exact.
 
     Args:
         factors: one or two measures of ``present``; the same measure twice means its square.

@@ -1,4 +1,4 @@
-"""Check the settings by which a column is read, and write them as JSON.
+"""Check the settings for reading a column, and write them as JSON.
 
 This file is not trusted. For any marks and spellings of a `Reading`, the reading of a value depends
 only on that value.

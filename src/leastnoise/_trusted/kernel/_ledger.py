@@ -231,7 +231,7 @@ class Ledger:
             plan: the plan as JSON text. Another process can finish the release only with this text.
             options: the options of the release, for the process that finishes it.
             run: identification of this process, from `running`.
-            read_on: the day on which reading of the rows began; None if none were read.
+            read_on: the day when reading of the rows began; None if none were read.
 
         Returns:
             The receipt. The charge is on the disk by then.
@@ -594,7 +594,7 @@ class Ledger:
 
         Args:
             release: a release to be drawn from rows that were read after its payment.
-            read_on: the day on which reading of these rows began; None if they are not read yet.
+            read_on: the day when reading of these rows began; None if they are not read yet.
 
         Raises:
             LedgerError: the budget is renewed with each period, and the period of the payment is
@@ -829,7 +829,7 @@ class Ledger:
     def limits(self) -> tuple[Limit, ...]:
         """Return the budget in force, then the budget of the share.
 
-        Each comes with the amount that is now spent of it.
+        Each comes with the amount that is now spent from it.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -908,8 +908,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
         raise InputError(
             f"The plan protects {privacy.protected}, the data set {dataset!r} "
             f"{whole.protected}; these costs cannot be added up, because a cost for one unit "
-            "does not bound the loss of the other. Decide which of the two one person can "
-            "change; then use plans and a ledger of that unit."
+            "does not bound the loss of the other. Decide which of the two units one person can "
+            "change. Then use plans and a ledger of that unit."
         )
     return charge(whole.budget, privacy.budget, cost)
 

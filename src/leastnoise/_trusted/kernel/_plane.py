@@ -75,8 +75,8 @@ class LeastCost:
             neighbour_distance: the number of records by which neighbours differ.
 
         Raises:
-            InputError: too many cells, or a penalty or an epsilon with which sums are not exact. A
-                series calls this before it charges.
+            InputError: there are too many cells; or sums would not be exact with this penalty or
+                epsilon. A series calls this before it charges.
 
         >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).penalty_and_scale(4, 1)
         (8192, 1048576, 256)
@@ -216,7 +216,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
 
 
 def largest_count(cell_count: int) -> int:
-    """Return the largest count for which all costs fit int64 (C2).
+    """Return the largest count that lets all costs fit int64 (C2).
 
     Clipping to it keeps neighbours at a distance of at most 1.
 

@@ -48,7 +48,7 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
 
     Args:
         magnitudes: uint64 array of shape (count,); overwritten.
-        negative: which of them to negate, shape (count,).
+        negative: a mask of the integers to negate, shape (count,).
 
     >>> apply_signs(
     ...     np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])
@@ -248,7 +248,7 @@ class LazyReals:
         return drawn < word
 
 
-# numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
+# numbers x_i of [0, 1]; each number is tossed as a coin: Bernoulli(x_i)
 Coins: TypeAlias = Ratios | LazyReals
 
 
@@ -430,7 +430,7 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
         ratio_squared = _enclose_product(ratio, ratio, work)
         weight: Interval = (1 << work, 1 << work)
         sums: list[Interval] = [(0, 0)]
-        # T5: from here on a weight is at most 1/2 of the one before
+        # T5: from here on, a weight is at most half of the previous weight
         while len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1:
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
             weight = _enclose_product(weight, step, work)

@@ -174,7 +174,7 @@ class Toeplitz(ValueEquality):
             raise refuse(
                 "starts",
                 f"{len(starts)} from {starts[0]} to {starts[-1]}",
-                f"{len(self.values)} ascending ones from 0 on",
+                f"{len(self.values)} ascending numbers, the first of them 0",
             )
         if self.values[0] == 0 or not (self.scales > 0).all():
             raise refuse(

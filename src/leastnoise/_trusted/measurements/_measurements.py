@@ -430,8 +430,8 @@ class Measurements:
                     "a block with a k_norm_group",
                     f"one of {block.measure or 'counts'} by "
                     f"{' x '.join(block.attributes) or 'none'}",
-                    "the counts of rows in every cell of one attribute, or in groups of which each "
-                    "cell is in exactly one, without row weights",
+                    "the counts of rows in every cell of one attribute, or in groups that contain "
+                    "each cell exactly once, without row weights",
                 )
         if len({block.scale for block in blocks}) > 1:
             raise refuse("the scales of a k_norm_group", "several", "one for all its blocks")

@@ -298,8 +298,8 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
     Each bound adds up the unit's changes in each cell of one attribute.
 
     There is one bound for each attribute along which a matrix or weighted cells are measured. There
-    is no bound for added rows, for which equal rows are the worst case, and none for plans with
-    many blocks.
+    is no bound for added rows, because equal rows are the worst case for them. There is also none
+    for plans with many blocks.
     """
     if plan.privacy.neighbours == "add_remove":
         return []

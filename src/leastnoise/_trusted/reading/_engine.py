@@ -606,7 +606,7 @@ def _inside_domain(request: CountRequest) -> list[Expression]:
 def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str, Expression]:
     """Return SQL sums of +1 for rows in a hidden cell and -1 for other rows.
 
-    There is one sum for each attribute with a hidden cell, over the used rows for which this
+    There is one sum for each attribute with a hidden cell. It is over the used rows for which this
     attribute was drawn.
     """
     sums = {}

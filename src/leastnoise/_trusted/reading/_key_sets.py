@@ -18,7 +18,7 @@ from leastnoise._trusted.reading._words import WordPairs, Words, arrow_words
 
 Numbers = npt.NDArray[np.int32]
 
-# Odd factors of the hash, in which about half of the bits are 1.
+# Odd factors of the hash; about half of their bits are 1.
 _FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 

@@ -133,9 +133,8 @@ STRANGE_COLUMN = (
     "Convert it to one of these."
 )
 NO_ZONE = (
-    "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
-    "which time zone its days are. "
-    "Write for example zone = {advised} next to by in dates."
+    "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not state "
+    "the time zone of its days. Write for example zone = {advised} next to by in dates."
 )
 NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (

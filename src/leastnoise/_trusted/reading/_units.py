@@ -107,7 +107,7 @@ class Units:
         return self._chunks[0]
 
     def _cells_of_rows(self) -> IntArray:
-        """Return the number of each row's cell, in which ``max_per_cell`` applies.
+        """Return the number of each row's cell, for the limit ``max_per_cell``.
 
         Without such a bound, all rows have 0.
         """
@@ -116,7 +116,7 @@ class Units:
         return np.concatenate(self._cells)
 
     def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
-        """Number the cells in which ``max_per_cell`` applies, for a chunk of rows."""
+        """Number the cells of the limit ``max_per_cell``, for a chunk of rows."""
         cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
             # beyond int64, two cells may get the same number and share one bound, which is safe
@@ -137,23 +137,23 @@ class Units:
             max_rows: the number k, at least 1; if there is an allowance, it is the bound of the
                 series.
             entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
-            is_selectable: a mask of the rows to choose from, in which the entry of a row depends
-                only on that row; None for all rows.
+            is_selectable: a mask of the rows to choose from. The entry of a row depends only on
+                that row; None for all rows.
 
         Returns:
             A mask over all rows added.
 
         Guarantees (stability): let each row have a random key, drawn independently of everything
-            else, and let a unit keep its k rows with the smallest keys. Take two sources, one of
-            which also has the rows of one more unit, and give every common row the same key in both
-            (this couples the two runs; each run keeps its distribution). Whether a row of another
-            unit is kept depends only on the keys of that unit's rows, so it is the same in both. At
-            most k rows of the additional unit are kept. So the kept rows differ by at most k. Each
-            kept row is then encoded or dropped by a function of only that row. This removes rows in
-            both tables and adds none. So the encoded tables also differ by at most k rows. A
-            mechanism that is private for every pair of tables at this distance is private for every
-            fixed choice of keys, hence on average over them. Replacing a unit means removing one
-            and adding one: at most 2k rows change.
+            else, and let a unit keep its k rows with the smallest keys. Take two sources that
+            differ in one more unit, and give every common row the same key in both. This couples
+            the two runs; each run keeps its distribution. Whether a row of another unit is kept
+            depends only on the keys of that unit's rows, so it is the same in both. At most k rows
+            of the additional unit are kept. So the kept rows differ by at most k. Each kept row is
+            then encoded or dropped by a function of only that row. This removes rows in both tables
+            and adds none. So the encoded tables also differ by at most k rows. A mechanism that is
+            private for every pair of tables at this distance is private for every fixed choice of
+            keys, hence on average over them. Replacing a unit means removing one and adding one: at
+            most 2k rows change.
 
             With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
             the smallest keys, and of these it keeps the k rows with the smallest keys. This too
@@ -514,7 +514,7 @@ class _SeriesRows:
         return self.periods >= self._before.periods
 
     def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
-        """Return the digest of each unit, by which a series identifies it.
+        """Return the digest of each unit; a series identifies the unit by it.
 
         Digests are ordered by unit number.
         """
@@ -748,7 +748,7 @@ ATTRIBUTE = "attribute"
 CUT = "cut"
 LACKING = "lacking"
 MOST_CUT = 3
-"""Rows cut for which a row that counts may stand."""
+"""The number of cut rows that one counted row may represent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class UsedRows:
     def used_by_units(self, digests: Sequence[bytes], measure: str | None) -> IntArray:
         """Return the number of rows, or of cells, that each of these units has used.
 
-        ``measure`` names a count or total of units, for which a unit uses cells; None for rows.
+        If ``measure`` names a count or total of units, a unit uses cells; None for rows.
         """
         used = np.zeros(len(digests), dtype=np.int64)
         if measure in self.counts:

@@ -115,7 +115,7 @@ class AggregateReader:
         """Keep the settings that the aggregates of a SELECT share.
 
         Args:
-            columns: finds the attributes and measures that columns refer to.
+            columns: an object that finds the attributes and measures of columns.
             unit: the column of the privacy unit.
             where: the boxes of WHERE. If there is one box, it is a condition of the selection
                 itself. If there are several, each aggregate is computed over every box.
@@ -296,7 +296,7 @@ class AggregateReader:
     def _count(self, node: Node, boxes: Boxes) -> Node:
         """Translate COUNT(x).
 
-        It counts the rows in which x is not null.
+        It counts the rows where x is not null.
         """
         counts = [
             answer
@@ -525,7 +525,7 @@ class AggregateReader:
             self._columns.measure(clause, inner)  # raises
 
     def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
-        """Intersect boxes with the rows in which a condition is true."""
+        """Intersect boxes with the rows that satisfy a condition."""
         return overlap(clause, boxes, self._columns.true_boxes(clause, node))
 
     def _multiples(

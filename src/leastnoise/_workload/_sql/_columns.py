@@ -217,8 +217,8 @@ class ColumnReader:
         Args:
             clause: for messages.
             node: the condition.
-            with_undecided: whether to include rows for which the condition depends on their value
-                outside the domain.
+            with_undecided: whether to include rows if the condition depends on their value outside
+                the domain.
         """
         from sqlglot import exp
 

@@ -40,7 +40,7 @@ class NoiseInterval:
 
 
 NoiseOf = Callable[[Node], NoiseInterval | None]
-"""From the node of a column to its noise; None if it has none."""
+"""A function that maps the node of a column to its noise; None if it has none."""
 CombinationNoise = Callable[[Node], NoiseInterval | None]
 """From an expression of several answers to its interval; None if it is not such a combination."""
 

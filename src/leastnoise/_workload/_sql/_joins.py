@@ -385,7 +385,7 @@ def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | Non
     if name.lower() == str(kind.reading.column).lower():
         return None
     raise InputError(
-        f"{name} is not a level of {table.attribute}, the attribute on which its table is joined. "
+        f"{name} is not a level of {table.attribute}, the attribute by which its table is joined. "
         f"The levels are: {', '.join(declared) or 'none'}. Name one of these, or declare "
         f"levels.{name} in [domain.{table.attribute}]."
     )

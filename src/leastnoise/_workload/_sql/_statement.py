@@ -390,7 +390,7 @@ class OutputColumn:
     Attributes:
         name: its name in the statement.
         group: the column of GROUP BY that it shows unchanged; None for any other.
-        aggregates: the aggregates from which it is computed.
+        aggregates: the aggregates that determine it.
         has_noise: whether it depends on noisy answers.
         has_interval: whether the ends of an interval can be computed. They can for an aggregate,
             and for a monotone function of one aggregate.
@@ -436,7 +436,7 @@ class Statement:
 
     @property
     def without_interval(self) -> tuple[str, ...]:
-        """The names of noisy columns for which no interval can be computed."""
+        """The names of noisy columns that have no computed interval."""
         return tuple(
             column.name for column in self.columns if column.has_noise and not column.has_interval
         )

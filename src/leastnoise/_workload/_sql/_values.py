@@ -159,8 +159,8 @@ def expression_values(
         attribute: the attribute.
         node: the expression; all its columns must belong to this attribute.
         find: a function that looks up the columns of the expression.
-        sql_type: the type to which the result is cast; None for no cast.
-        counted_parts: the parts in which the expression must have one value; None for all parts. In
+        sql_type: the SQL type of the result; None for no cast.
+        counted_parts: the parts where the expression must have one value; None for all parts. In
             other parts an expression may have several values; the result is then ``UNDECIDED``.
 
     Returns:
@@ -200,7 +200,7 @@ def expression_values(
 
 
 def _finer_cells(attribute: Attribute, part: int) -> str:
-    """Return advice on cells in which an expression has a single value."""
+    """Return advice on cells where an expression has a single value."""
     advice = f"give [domain.{attribute.name}] finer cells"
     kind = attribute.kind
     if not isinstance(kind, (Bins, Edges)):
@@ -384,7 +384,7 @@ class _Expression:
     def _only_compares(self) -> bool:
         """Return whether the expression only compares the column with constants.
 
-        Then the result changes only at the constants with which the column is compared.
+        Then the result changes only at the constants of the comparisons.
         """
         allowed = f"{_COMPARISONS}|{_CARRIERS}"
         if isinstance(self._kind, Categories):
