@@ -632,7 +632,7 @@ def test_report_without_guard_counts_says_so(limited_release):
 def test_shares_hidden_by_noise_are_not_stated_as_facts(limited_release, observation):
     release = with_guard_counts(limited_release, 1146, 5117, 900, 300)
     sentence = describe_cut_rows(release, ENGLISH)
-    assert "up to about 38% of the rows may have been" in sentence
+    assert "up to about 38% of the rows may have been cut. " in sentence
     limit = describe_row_limit(release, ENGLISH)
     assert "; up to about 38% of the rows may have been cut" in limit
 
@@ -652,7 +652,7 @@ def test_cut_share_is_stated_in_both_languages(limited_release):
         "wurden dadurch nicht gezählt"
     )
     sentence = describe_cut_rows(release, ENGLISH)
-    assert "At least about 39% of the rows were cut (38% to 40%; for each" in sentence
+    assert "At least about 39% of the rows were cut (38% to 40%). " in sentence
 
 
 def test_report_without_units_mentions_no_cut_rows(release):

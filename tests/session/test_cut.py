@@ -62,7 +62,7 @@ def reported_shares(release: ln.Release) -> tuple[float, float, float]:
         high = float(hidden.group(1)) / 100
         return high / 2, 0.0, high
     match = re.search(
-        r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", notice
+        r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%\)", notice
     )
     return tuple(float(number) / 100 for number in match.groups())
 

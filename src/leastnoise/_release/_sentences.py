@@ -617,7 +617,7 @@ def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: C
         key,
         rows=catalogue.format_number(max(estimate.rows, 0.0)),
         margin=catalogue.format_error(estimate.margin),
-        share=catalogue.format_percent(round(estimate.share, 2)),
+        share=catalogue.format_percent(estimate.share, 2),
         value=value,
     )
 
