@@ -999,6 +999,42 @@ def test_totals_of_units_match_read_rows(engine):
         assert 2 <= sum_of_sizes <= 30 * len({*COLUMNS["u"]})
 
 
+@pytest.mark.parametrize("bound", [None, ln.PerCellBound(1, "b")])
+def test_every_window_groups_by_unit_first(postgres, bound):
+    """A server then sorts all rows once; a sort for each measure took most of the time."""
+    opened = _postgres.open_postgres(postgres)
+    totals = {"by b x n": UnitTotal("n", 2, 30, by=["n", "b"]), "units": UnitCount(["b"])}
+    domain = ln.Domain(
+        {"n": ln.Coded(4, outside="other"), "b": ln.Categories(["true", "false"])}, measures=totals
+    )
+    request = CountRequest(
+        rules={name: domain.rule(name) for name in domain.names},
+        sums={name: domain.measure(name) for name in totals},
+        tables={"by b x n": [("n", "b")], "units": [("b",)]},
+        unit_column="u",
+        max_rows=2,
+        max_per_cell=bound,
+        usage=True,
+    )
+    queries = []
+
+    @contextmanager
+    def noted_session(description):
+        with opened.engine.session(description) as run:
+
+            def note_and_run(query):
+                queries.append(query)
+                return run(query)
+
+            yield note_and_run
+
+    replace(opened.engine, session=noted_session).counts(request, bytes)
+    windows = [window for query in queries for window in query.find_all(exp.Window)]
+    assert len(windows) > 10
+    for window in windows:
+        assert window.args["partition_by"][0].name == "u0"
+
+
 def totals_by_b(unit):
     """Return the units' clipped totals of x by b, with the hidden cell last.
 

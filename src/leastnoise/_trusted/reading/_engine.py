@@ -489,7 +489,8 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
         most = 1
         if measure.attributes:
             most = request.max_rows
-        cell = ["u0", *_cell_columns(request, measure.attributes)]
+        attribute_cells = _cell_columns(request, measure.attributes)
+        cell = ["u0", *attribute_cells]
         if isinstance(measure, UnitTotal):
             # hidden cells also have totals, because tables without the attribute include them
             eligible = sql(f"g{number} = :one", one=1)
@@ -499,7 +500,10 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
             }
             eligible = _in_no_hidden_cell(request, published)
         rows = _with_flag(rows, f"eligible{number}", eligible)
-        rows = _with_row_number(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
+        # With the unit first in all partitions, a server sorts the table once, and then only the
+        # rows of each unit.
+        partition = ["u0", f"eligible{number}", *attribute_cells]
+        rows = _with_row_number(rows, partition, turns, f"in_cell{number}")
         first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
         if request.max_per_cell is not None:
             rows = _with_flag(rows, f"alone{number}", first)
