@@ -56,6 +56,14 @@ def cached_comparisons(monkeypatch, comparisons):
 # The commands plan and compare.
 
 
+def test_plan_states_that_no_lower_bound_is_known(folder, run):
+    with (folder / "people.toml").open("a", encoding="utf-8") as spec:
+        spec.write("\n[[public]]\ncounts = 1000\n")
+    output = run.succeeds("plan", "people.toml").out
+    assert re.search(r"^lower bound +none known$", output, flags=re.MULTILINE)
+    assert "error / least possible" not in output
+
+
 def test_plan_output_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
     result = run("plan", "people.toml", "--out", "plan.json")

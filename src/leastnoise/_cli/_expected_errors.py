@@ -290,8 +290,15 @@ def print_expected_errors(
     expected_error = plan.expected_error()
     return [
         ("total squared error", format_number(expected_error.total_squared_error)),
-        ("lower bound", format_number(expected_error.lower_bound)),
+        ("lower bound", format_lower_bound(expected_error.lower_bound)),
     ]
+
+
+def format_lower_bound(bound: float) -> str:
+    """Return a lower bound of the squared error as text; 0 means that none is known."""
+    if bound > 0:
+        return format_number(bound)
+    return "none known"
 
 
 def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:

@@ -16,6 +16,7 @@ from leastnoise._cli._expected_errors import (
     describe_target,
     expected_statistics,
     expected_tables,
+    format_lower_bound,
     format_optional,
     print_expected_errors,
     print_statistics,
@@ -600,7 +601,7 @@ def _print_steps(
     print_table(title, columns, rows[:MOST_TABLES])
     return [
         ("its total squared error", format_number(reference.expected_total_squared_error)),
-        ("its lower bound", format_number(reference.lower_bound)),
+        ("its lower bound", format_lower_bound(reference.lower_bound)),
     ]
 
 
