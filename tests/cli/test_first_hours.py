@@ -325,6 +325,6 @@ def test_draft_skips_columns_a_release_would_refuse(folder, run):
     assert [line for line in text.splitlines() if line.startswith("[domain")] == ["[domain.b]"]
     assert_contains(
         text,
-        'The column "a" was left out: several columns are called so',
+        'The column "a" was left out: several columns have this name',
         'The column "" was left out: its name is empty',
     )

@@ -42,7 +42,7 @@ def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
 
 def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:
     weak = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 500'))
-    assert "cannot tell 500 rows from none" in weak.err
+    assert "cannot distinguish 500 rows from none" in weak.err
     strong = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 50000'))
     assert "cannot tell" not in strong.err
     assert "half of the 50,000 rows" in " ".join(strong.out.split())

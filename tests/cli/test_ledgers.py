@@ -141,13 +141,13 @@ def test_second_ledger_opens_on_request(folder, run):
     run.succeeds("release", "people.toml", "--out", "a")
     (folder / "other").mkdir()
     arguments = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
-    message = "people.ledger knows the data set 'people': a second ledger would lack"
+    message = "people.ledger knows the data set 'people'. A second ledger would lack"
     run.is_refused(
         [message, "make this one with `leastnoise ledger set other/second.ledger`"], *arguments
     )
     assert not (folder / "other/second.ledger").exists()
     shutil.move("people.ledger", "other/moved")  # out of sight; the release that it paid is not
-    run.is_refused("was paid for the data set 'people': a second ledger", *arguments)
+    run.is_refused("was paid for the data set 'people'. A second ledger", *arguments)
     shutil.move("other/moved", "people.ledger")
     run.succeeds("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
     run.succeeds(*arguments)

@@ -40,7 +40,7 @@ def test_biased_columns_are_warned_about(release):
         Path("warnings.txt").read_text(),
         "nnls = true adds answer_nnls, which is biased",
         "local_non_negative = true adds answer_local, which is biased",
-        "The total is fixed, nnls_rmse is simulated and no promise",
+        "The total is fixed. nnls_rmse is simulated and is not a promise",
     )
     assert_contains(
         Path("out/report.html").read_text(encoding="utf-8"),

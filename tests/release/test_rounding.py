@@ -124,7 +124,7 @@ def test_rounded_release_bounds_omitted_values_again(plan):
     table = release(plan, 5, below=20).tables[0]
     hidden = np.isnan(table.answer)
     assert hidden.any()
-    already_hidden = f"{hidden.sum()} of 6 answers were left out by the release already"
+    already_hidden = f"{hidden.sum()} of 6 answers were already left out by the release"
     for below in (None, 100):
         rounded = table.rounded(50, below=below)
         assert rounded.high[hidden].tolist() == table.high[hidden].tolist()

@@ -93,10 +93,10 @@ def test_strategy_out_of_memory_spares_the_others(monkeypatch) -> None:
     (failed,) = try_strategies(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
     assert (
         failed.reason
-        == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for "
+        == "it needs more memory than is available (unable to allocate 32.0 GiB at once); ask for "
         "fewer or smaller tables"
     )
-    with pytest.raises(ln.InputError, match="workload: it needs more memory than there is"):
+    with pytest.raises(ln.InputError, match="workload: it needs more memory than is available"):
         ln.plan(long(4), ln.PureDP(1), strategy="workload")
 
 

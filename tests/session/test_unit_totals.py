@@ -115,9 +115,8 @@ def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
     )
     plan = ln.plan(parsed_spec.workload, parsed_spec.planned_privacy)
     rows = ORDERS.assign(region="unknown")
-    with pytest.raises(ln.GuardError, match="totals of units would not be clipped by 'region'") as (
-        stop
-    ):
+    message = "would be clipped over all rows without a value together, and not by 'region'"
+    with pytest.raises(ln.GuardError, match=message) as stop:
         ln.release(plan, rows, seed=1, options=parsed_spec.options)
     assert "tables by" not in str(stop.value)
 

@@ -266,7 +266,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             SEX % "1, 2" + CROSSED,
             "auto",
-            "must share no attribute, or one must follow from the other",
+            "must share no attribute, or one of them must follow from the other",
         ),
         (
             SEX % "1, 2",

@@ -17,7 +17,7 @@ from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
 
 _MEASURES = {
     "epsilon": "epsilon",
-    "mu": "mu, the Gaussian's shift in units of its noise",
+    "mu": "mu: the shift of the Gaussian, in units of its noise",
     "rho": "rho",
 }
 _AUDIT_STATISTIC = (
@@ -32,7 +32,8 @@ _ABOVE_CLAIM = "MORE IS LOST THAN IS CLAIMED"
 @click.option(
     "--trials",
     type=int,
-    help="The number of trials on each of two tables.  [default: as many as --seconds allows]",
+    help="The number of trials on each of two tables. "
+    "[default: as many as the time of --seconds allows]",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
 @json_option

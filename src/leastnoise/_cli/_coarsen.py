@@ -42,8 +42,8 @@ _NO_CLAIM = (
     "people who know their own row, narrow them. This is not a privacy guarantee."
 )
 _UNPROVED = (
-    "For some cells the solver reached its time limit: fewer counts may be possible than printed. "
-    "Solve fewer tables together."
+    "For some cells the solver reached its time limit: there may be fewer possible counts than "
+    "printed. Solve fewer tables together."
 )
 
 

@@ -43,19 +43,20 @@ _UNBOUNDED = (
     "contains 0. Then every ratio is possible."
 )
 _OF_SAMPLES = (
-    "Intervals with samples cover the noise and the sampling errors that the specs state, for two "
-    "independent samples. All other intervals cover the noise only."
+    "Intervals with samples cover two errors: the noise, and the sampling errors that the specs "
+    "state, for two independent samples. All other intervals cover the noise only."
 )
 _OF_ROWS = (
-    "The intervals are about the rows of the release. For an effect beyond these rows, with the "
-    "sampling error, use `leastnoise ab-test`."
+    "The intervals are about the rows of the release. For an effect that holds beyond these rows, "
+    "with the sampling error, use `leastnoise ab-test`."
 )
 
 _cells_option = click.option(
     "--cells",
     multiple=True,
     metavar="NAME",
-    help="Compare within every value of an attribute, or every group of a level: store:region.",
+    help="Compare within every value of an attribute, or within every group of a level: "
+    "store:region.",
 )
 _level_option = click.option(
     "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
@@ -419,7 +420,7 @@ def ab_test_command(
 @click.option(
     "--effect", type=float, help="The difference of the means that the test should detect."
 )
-@click.option("--size", type=int, help="The number of rows of each arm.")
+@click.option("--size", type=int, help="The number of rows in each arm.")
 @click.option("--std", type=float, help="The standard deviation of the outcome; not for rates.")
 @click.option(
     "--bounds",

@@ -160,8 +160,8 @@ def _print_errors(rows: list[list[str]], level: float) -> None:
         "survey is generated; a release never computes true answers."
     )
     click.echo(
-        "A table of few queries is a small sample of noise: its realised error scatters around "
-        "the expected one.\n"
+        "A table of few queries is a small sample of noise, so its realised error can differ from "
+        "the expected error.\n"
     )
 
 

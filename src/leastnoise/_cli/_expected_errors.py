@@ -394,7 +394,7 @@ def _describe_weighted_share_error(expected: _ExpectedStatistic) -> str:
         return "depends on the sum of the weights of a group; state it as size for the error"
     return (
         f"standard error of the shares up to a cell {format_number(expected.error.std_error)} in a "
-        f"group with weights of {expected.size} in all"
+        f"group whose weights add up to {expected.size}"
     )
 
 

@@ -110,7 +110,7 @@ _NOT_ROUNDED = (
 )
 _NO_MEASURES = {
     "means": (
-        "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
+        "A mean needs counts and sums. Add [[workload]] means = { of = ... } to the spec before a "
         "release. For an attribute of numbers use --quantiles."
     ),
     "variances": "Add [[workload]] variances = { of = ... } to the spec before a release.",
@@ -292,7 +292,7 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--cells",
     multiple=True,
     metavar="NAME",
-    help="Split by every value of an attribute, or every group of a level: store:region.",
+    help="Split by every value of an attribute, or by every group of a level: store:region.",
 )
 @click.option(
     "--where",
@@ -300,7 +300,7 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     metavar="NAME=VALUE",
     help=(
         "Select rows with this value, or in this group of a level. "
-        "If repeated, rows with any of the values."
+        "If the option is repeated, rows with any of the values."
     ),
 )
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure instead of counting rows.")

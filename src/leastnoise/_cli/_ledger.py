@@ -100,8 +100,8 @@ def set_budget(
     ledger = Ledger.create(path, dataset or path.name.split(".")[0] or path.name, privacy)
     print_warnings(
         f"{display_path(other_path)} is a second ledger of a data set {ledger.dataset!r}, and "
-        "neither records the spending of the other. "
-        "If both hold the same people, their losses add up."
+        "neither of the two records the spending of the other. If both hold the same people, their "
+        "losses add up."
         for other_path in find_other_ledgers(path, ledger.dataset)
     )
     _print_remaining_budget(ledger)

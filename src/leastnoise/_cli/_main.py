@@ -74,7 +74,7 @@ def describe_payments(first_payment: int) -> tuple[str, str]:
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",
-            "Whether something was paid cannot be told now; see `leastnoise ledger show`.",
+            "It is unknown now whether something was paid; see `leastnoise ledger show`.",
         )
     payments = [payment for payment in accounts if payment.state != "nothing"]
     if not payments:
@@ -90,7 +90,11 @@ _COMMANDS = {
         "profile",
         "Take a first look at data without a dictionary, and draft a spec.",
     ),
-    "check": ("_init", "check_command", "Show the data holder, exactly, how rows fit the spec."),
+    "check": (
+        "_init",
+        "check_command",
+        "Show exact facts on how rows fit the spec, only for the data holder.",
+    ),
     "plan": (
         "_plan",
         "plan_command",
@@ -131,7 +135,7 @@ _COMMANDS = {
     "power": (
         "_comparisons",
         "power",
-        "Compute which effect an A/B test can detect; needs no data.",
+        "Compute which effect an A/B test can detect; this needs no data.",
     ),
     "export": ("_finished", "export", "Write a finished release in the format of another tool."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),

@@ -244,7 +244,7 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
     privacy = with_epsilon_or_rho(spec.privacy, epsilon)
     if isinstance(privacy.budget, ZCDP):
         raise InputError(
-            "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
+            "--epsilon replaces the epsilon of the spec, but this spec has a budget of rho."
         )
     if isinstance(privacy.budget, GDP):
         raise InputError(

@@ -224,8 +224,8 @@ def _print_dry_run(plan: ProfilePlan) -> None:
     print_table("", [("table", "fold"), ("cells", "right"), ("standard error", "right")], rows)
     if plan.measures_unit_sizes and plan.request.max_rows is None:
         click.echo(
-            "The errors of the tables of columns are for max_rows = 1; "
-            "they grow in proportion to it."
+            "The stated errors of the tables of columns are for max_rows = 1; they grow in "
+            "proportion to max_rows."
         )
     click.echo("Nothing was read or paid. Without --dry-run, the profile is measured.")
 

@@ -219,7 +219,7 @@ def categories_command(path: Path, ledger_path: Path | None, **payment: Any) -> 
 )
 @click.option(
     "--through",
-    help="The last period of a series to publish.  [default: the last that is over]",
+    help="The last period of a series to publish. [default: the last period that is over]",
 )
 @json_option
 @spec_option
@@ -341,7 +341,7 @@ def _print_settled(settled: Iterable[Entry]) -> None:
         else:
             outcome = (
                 "while it was measured: paid and absent. "
-                f"Nothing is at {directory}, and its budget stays spent."
+                f"Nothing is at {directory}, and the release's budget stays spent."
             )
         click.echo(f"{name_release(entry)} was stopped {outcome}", err=True)
 
@@ -432,7 +432,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
     else:
         share = newest.options.guard
     if publication.paid and share is not None:
-        guard = f"{share} of the budget counted the used rows, once, before the first period"
+        guard = f"{share} of the budget counted the used rows once, before the first period"
         facts.append(("guard", guard))
     cost = spent_text(ledger.privacy.budget, entry.charge)
     spent = f"nothing: {cost} was paid on {entry.reserved_on} for all periods"
@@ -541,7 +541,8 @@ def _numbers_to_finish(ledger: Ledger, ledger_path: Path, number: int | None) ->
     for entry in [entry for entry in ledger.entries() if is_resumable(entry)]:
         if ledger.is_running(entry):  # also if it is unknown
             click.echo(
-                f"{name_release(entry)} is running in another process, and is left to it.", err=True
+                f"{name_release(entry)} is running in another process, which will finish it.",
+                err=True,
             )
         elif number is None and is_unfinished(ledger, entry):
             if entry.output != IN_MEMORY:

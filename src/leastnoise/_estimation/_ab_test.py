@@ -346,7 +346,7 @@ def _check_outcome(domain: Domain, measure: str) -> None:
             "mean",
             measure,
             "a measure without weights",
-            "Use compare_groups, whose intervals hold for the rows of the release.",
+            "Use compare_groups; its intervals are for the rows of the release.",
         )
 
 

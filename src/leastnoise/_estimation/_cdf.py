@@ -680,9 +680,8 @@ def simulated_noise(
     rows = sum(plan.blocks[index].rows for index in blocks)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(
-            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases "
-            f"of {rows} measured queries. "
-            "Ask for fewer draws."
+            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} "
+            f"releases of {rows} measured queries. Ask for fewer draws."
         )
 
     if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR:

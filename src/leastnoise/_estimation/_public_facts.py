@@ -230,8 +230,8 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
         follow.update(index for index, *_ in public_tables[:1])
         if not public_tables and set(table.sums.names) & set(other.sums.names):
             raise InputError(
-                "Tables of public counts must share no attribute, or one must follow from the "
-                f"other; got {listed}. Leave one of them out."
+                "Tables of public counts must share no attribute, or one of them must follow from "
+                f"the other; got {listed}. Leave one of them out."
             )
     return tuple(table for index, table in enumerate(tables) if index not in follow)
 

@@ -716,7 +716,7 @@ def memory_error_reason(error: MemoryError) -> str:
     else:
         at_once = ""
     return message(
-        "it needs more memory than there is{at_once}; ask for fewer or smaller tables",
+        "it needs more memory than is available{at_once}; ask for fewer or smaller tables",
         at_once=at_once,
     )
 

@@ -545,7 +545,7 @@ _BUDGET_DIGITS = 4  # decimal digits of a least budget
 _MOST_BUDGET_ESTIMATES = 30  # the most estimates of the budget for fixed measurements
 _MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
 _NO_BUDGET = (
-    "No budget up to {most} keeps every target, and a budget this large protects nobody. Allow "
+    "No budget up to {most} meets every target, and a budget this large protects nobody. Allow "
     "larger errors, or request less."
 )
 SMALL = Fraction(1, 2**20)  # the epsilon or rho at which the search for a least budget begins
@@ -913,8 +913,8 @@ def joint_price(
     """Return the joint cost of several tables, as shares of the budget."""
     if isinstance(plan, LinearPlan) and plan.earlier:
         raise InputError(
-            "Prices of tables require a plan without earlier releases, because a price is "
-            "a share of one budget. Leave out `after`."
+            "Prices of tables require a plan without earlier releases, because a price is a share "
+            "of a single budget. Leave out `after`."
         )
     count = len(plan.workload.products)
     selection = set(table_indices)
@@ -922,7 +922,7 @@ def joint_price(
         cached_prices = {}
     if count <= len(selection):
         raise InputError(
-            "Tables have a price only if there are other tables; keep at least one more table."
+            "A table has a price only if there are other tables; keep at least one more table."
         )
     inside_tables = [number for number in range(count) if number in selection]
     outside_tables = [number for number in range(count) if number not in selection]

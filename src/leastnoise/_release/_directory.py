@@ -48,8 +48,7 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(
             "The output directory must be in a directory that you can write to; got "
-            f"{str(target)!r}, and {str(parent)!r} is not one. "
-            "Choose another place."
+            f"{str(target)!r}, but you cannot write to {str(parent)!r}. Choose another place."
         )
     return target
 

@@ -354,8 +354,8 @@ def _describe_choices(manifest: Manifest) -> str:
     if manifest.plan.outcome is None:
         return "Not by the program: the plan was made without data."
     return (
-        "Yes, by noisy steps that were paid for within the budget; their outcome is in the "
-        "manifest (plan.outcome)."
+        "Yes, by noisy steps that were paid for within the budget; the manifest has their outcome "
+        "(plan.outcome)."
     )
 
 

@@ -86,7 +86,7 @@ _ADAPTIVE_POST_PROCESSING = (
 )
 _ADAPTIVE_ERROR_NOTE = (
     "earlier steps of the release chose which queries were measured, so the error depends on the "
-    "data and was not promised beforehand"
+    "data and no plan could promise it"
 )
 _MEAN_INTERVALS = (
     "Intervals are Fieller's, separately for each mean. std_error is by the delta method at the "

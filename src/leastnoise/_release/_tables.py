@@ -718,12 +718,12 @@ class RoundedTable:
             )
         if suppressed_before:
             sentences.append(
-                f"{suppressed_before} of {size} answers were left out by the release "
-                "already: high is its bound."
+                f"{suppressed_before} of {size} answers were already left out by the release; for "
+                "each, high is an upper bound."
             )
         sentences.append(
-            "Sums of rounded answers also add up the rounding: compute sums from the release "
-            "first, and round them afterwards."
+            "Sums of rounded answers also add up the rounding errors. Compute sums from the "
+            "release first, and round them afterwards."
         )
         return " ".join(sentences)
 

@@ -488,8 +488,8 @@ def _missing_columns_reason(
         consequences.append(f"tables by {', '.join(of_tables)} would be nearly empty")
     if of_totals:
         consequences.append(
-            f"totals of units would not be clipped by {', '.join(of_totals)}, but over all rows "
-            "without a value together"
+            "totals of units would be clipped over all rows without a value together, and not by "
+            f"{', '.join(of_totals)}"
         )
     return (
         "with high confidence, nearly all of about "
@@ -556,7 +556,9 @@ def rows_to_detect_missing_column(measured: Measurements) -> int:
 
 def _guard_advice(payment: GuardPayment) -> str:
     """Return advice for the user whose release was stopped by its guard."""
-    advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
+    advice = (
+        "`leastnoise check` shows the data holder the reason; correct the spec and release again"
+    )
     if not payment.number:
         return f"Nothing was spent. {advice}."
     return (
@@ -614,8 +616,8 @@ class GuardForecast:
             f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
             f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
             f"guard stops the release where fewer than half are used, or where it {nothing}. "
-            f"{missing}A stop costs this share only: the corrected release has the rest "
-            f"({self.left}), in the same ledger."
+            f"{missing}A stop costs only this share: the corrected release has the remaining "
+            f"budget ({self.left}), in the same ledger."
         )
 
 
@@ -687,8 +689,8 @@ def guard_warning(plan: Plan, options: Options) -> str | None:
     else:
         advice = "Leave it out."
     return (
-        f"the guard of {share} of the budget cannot tell {rows:,} rows from none, so it stops no "
-        f"release of an empty source. {advice}"
+        f"the guard of {share} of the budget cannot distinguish {rows:,} rows from none, so it "
+        f"would not stop a release of an empty source. {advice}"
     )
 
 

@@ -114,7 +114,7 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
     except (LeastNoiseError, OSError):
         return PaymentState(
             "unknown",
-            "Whether something was paid cannot be told now; see `leastnoise ledger show "
+            "It is unknown now whether something was paid; see `leastnoise ledger show "
             f"{ledger_path}`.",
         )
     if entry.output == GUARD:

@@ -199,7 +199,9 @@ def publish_due_periods(
     """
     check_note(note)
     if spec.series is None:
-        raise InputError("Periods are published of a spec with [series]; this one has none.")
+        raise InputError(
+            "Periods can be published only for a spec with [series]; this spec has none."
+        )
     target = Path(out).expanduser().absolute()
     dates = spec.series.dates(spec.domain)
     periods_due = _count_due_periods(dates, through)

@@ -738,7 +738,7 @@ def finish_releases(
         ]
     if number is not None and not entries:
         if running:
-            reason = "is being made by another process, as far as can be told"
+            reason = "is possibly being made by another process"
         else:
             reason = "is not one that can be finished"
         raise InputError(

@@ -62,17 +62,18 @@ _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _NNLS = (
     "nnls = true adds answer_nnls, which is biased. Its single cells are closer to the truth. Sums "
     "of cells need not be closer, because the amounts below 0 that are removed from some cells are "
-    "subtracted from other cells. The total is "
-    "fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay."
+    "subtracted from other cells. The total is fixed. nnls_rmse is simulated and is not a promise. "
+    "The unbiased answers remain in the release."
 )
 _LOCAL = (
     "local_non_negative = true adds answer_local, which is biased: small cells are too large and "
-    "large ones too small, by an unknown amount. It has no error bars; the unbiased answers stay."
+    "large ones too small, by an unknown amount. It has no error bars; the unbiased answers remain "
+    "in the release."
 )
 _TOP_DOWN = (
     "top_down = true adds answer_top_down, which is biased: small cells are too large on average "
-    "and large ones too small, by an unknown amount. It has no error bars; "
-    "the unbiased answers stay."
+    "and large ones too small, by an unknown amount. It has no error bars; the unbiased answers "
+    "remain in the release."
 )
 
 

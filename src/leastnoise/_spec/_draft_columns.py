@@ -33,7 +33,7 @@ from leastnoise._spec._column_names import (
     names_whole_number,
 )
 
-_SAME_NAME = "several columns are called so; give them names of their own"
+_SAME_NAME = "several columns have this name; give them different names"
 _NO_NAME = "its name is empty or has control characters; rename it"
 _THE_PERSON = "it names the person"
 _A_PERSON = "it names a person"

@@ -977,8 +977,8 @@ def _require_shareable_privacy(
         )
     if searches:
         raise InputError(
-            "[privacy] share cannot be used with unknown categories, because a search has a delta "
-            "of its own. Search first in a spec without a share. Then list the categories that "
+            "[privacy] share cannot be used with unknown categories, because a search has a "
+            "separate delta. Search first in a spec without a share. Then list the categories that "
             "were found: categories = { file = ..., column = ... }."
         )
     return privacy
@@ -1086,7 +1086,9 @@ def _read_series(
         return series, series.privacy(privacy, domain)
 
 
-_OBJECTIVE_ADVICE = "Its total error is the least; give a table that must be more exact a weight."
+_OBJECTIVE_ADVICE = (
+    "Its total error is minimised; give a weight to a table that must be more exact."
+)
 _AFTER_ADVICE = "Its rows arrive period by period; leave it out."
 _SEARCH_ADVICE = (
     "A series is paid once, for rows that do not exist yet. Find them before the series with the "
@@ -1095,7 +1097,7 @@ _SEARCH_ADVICE = (
 )
 _IMPOSSIBLE_ADVICE = "Only the model of one release uses it; leave it out."
 _SAMPLING_ADVICE = "The number of answers grows with each period; give one number or another rule."
-_PUBLIC_ADVICE = "It would have to be known for every period to come; leave it out."
+_PUBLIC_ADVICE = "It would have to be known for every future period; leave it out."
 
 
 def _refuse_parts_unfit_for_series(

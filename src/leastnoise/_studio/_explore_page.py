@@ -51,8 +51,8 @@ _TOO_LARGE = (
     "Pick fewer attributes."
 )
 _NO_ERROR = (
-    "No error is known for sums of cells from a release by {strategy!r}, which looked at the data. "
-    "Use `leastnoise answer`."
+    "No error is known for sums of cells from a release by {strategy!r}, because its measurements "
+    "depend on the data. Use `leastnoise answer`."
 )
 _MOST_MARKS = 2000  # marks of a chart
 _MOST_LISTED = 200  # values of a statistic

@@ -628,7 +628,7 @@ class Statistic:
         if self.size is None:
             of = "a mean" if self.kind == "means" else self.kind
             advice = (
-                f"The error of {of} depends on the rows of a group: say a public size, for "
+                f"The error of {of} depends on the rows of a group: state a public size, for "
                 "example size = 1000."
             )
             raise refuse(

@@ -233,7 +233,7 @@ def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
     ledger.set_budget(PureDP("1/2"), share="ann")
     with pytest.raises(
         InputError,
-        match=r"is divided into shares, and a release must name the share that pays: ann\.",
+        match=r"is divided into shares, so a release must name the share that pays: ann\.",
     ):
         take(ledger, "1/4")
     with pytest.raises(InputError, match=r"is divided into shares"):

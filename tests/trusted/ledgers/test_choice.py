@@ -102,10 +102,10 @@ def test_folder_with_two_names_is_searched_once(tmp_path) -> None:
     ("facts", "message"),
     [
         ({"ledger": "people.ledger"}, "There is no ledger at .*r was paid from one of this name"),
-        ({"dataset": "people"}, "r was paid for the data set 'people': a second ledger"),
+        ({"dataset": "people"}, "r was paid for the data set 'people'. A second ledger"),
         (
             {"joined": {"table": "people", "on": "id", "public": False}},
-            "r was paid for the data set 'people': a second ledger",
+            "r was paid for the data set 'people'. A second ledger",
         ),
         ({"joined": {"table": "people", "on": "id", "public": True}}, ""),
         ({"ledger": "other.ledger", "dataset": "others"}, ""),

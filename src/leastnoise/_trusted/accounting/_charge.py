@@ -458,7 +458,8 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
         raise refuse(
             "the share of the budget",
             fraction,
-            f"a larger one, as all of this one is within delta = {readable(budget.delta)}",
+            f"a larger budget, because this budget is within delta = {readable(budget.delta)} "
+            "completely",
         )
     unit = Fraction(10) ** (floor(log10(epsilon)) - 7)
     return ApproxDP(ceil(epsilon / unit) * unit, budget.delta)

@@ -618,8 +618,8 @@ class Ledger:
             raise LedgerError(
                 f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
                 f"begins anew every {period}, and that {period} is over. The data may now contain "
-                "other people, for whom the loss from this release would come on top of a whole "
-                f"budget. No noise was drawn now. The charge stays spent in its own {period}. Make "
+                "other people. The loss from this release would come on top of a whole budget for "
+                f"them. No noise was drawn now. The charge stays spent in its own {period}. Make "
                 f"the release again, which is paid from the present {period}; a series continues "
                 "when the budget is for all times again: `leastnoise ledger change LEDGER --per "
                 "ever`."

@@ -102,8 +102,8 @@ SELECT = (
 LONGEST_TEXT = 10_000  # characters of a text in an entry, so that the file stays small
 _LATE_DELTA = (
     "An amount with its own delta was entered after other charges. So no budget is proved to cover "
-    "this ledger, and nothing more can be paid from it. Pay from a new ledger, whose budget adds "
-    "to all that was spent here."
+    "this ledger, and nothing more can be paid from it. Pay from a new ledger; its budget adds to "
+    "all that was spent here."
 )
 
 
@@ -278,9 +278,9 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
-                f"The ledger {path} was switched to the journal mode {mode!r} by another program; "
-                "a copy of the file could then lack charges. Switch it back with `PRAGMA "
-                "journal_mode = DELETE` in that program."
+                f"Another program switched the ledger {path} to the journal mode {mode!r}; a copy "
+                "of the file could then lack charges. Switch it back with `PRAGMA journal_mode = "
+                "DELETE` in that program."
             )
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -545,7 +545,7 @@ def check_left(content: LedgerContent, requests: Sequence[Charge], share: str, d
     budgets, _ = budgets_in_force(content)
     if len(budgets) > 1 and not share:
         raise InputError(
-            f"The budget of the data set {content.dataset!r} is divided into shares, and a release "
+            f"The budget of the data set {content.dataset!r} is divided into shares, so a release "
             f"must name the share that pays: {_share_names(budgets)}. Use --share NAME, or "
             "Ledger.open(path, share=NAME). Nothing was spent."
         )

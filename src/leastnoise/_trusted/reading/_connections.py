@@ -32,7 +32,7 @@ _CAUSES = (
     (
         r'FATAL:  role "[^"]*" (?:does not exist|is not permitted)',
         "role",
-        "The server does not know it, or it may not log in.",
+        "The server does not know the role, or the role may not log in.",
     ),
     (
         r"password authentication failed|no password supplied",
@@ -43,8 +43,8 @@ _CAUSES = (
         r"no pg_hba\.conf entry",
         "role",
         (
-            "The server lets it in to this database from another machine, "
-            "or with another encryption, only."
+            "The server lets the role in to this database only from another machine, or with "
+            "another encryption."
         ),
     ),
     (

@@ -76,9 +76,9 @@ ONE_FILE_TWICE = (
     "Leave the link out."
 )
 SAME_FILE_IN_TWO_FORMS = (
-    "the files of a source must hold each row once; {first!r} and {second!r} differ only "
-    "in their endings, so they seem to contain the same rows in two forms. Name the files "
-    "of one form, such as '*.csv', or move one of the two away."
+    "the files of a source must hold each row once; {first!r} and {second!r} differ only in their "
+    "endings. So they seem to contain the same rows in two forms. Name the files of one form, such "
+    "as '*.csv', or move one of the two away."
 )
 _FOREIGN_FILE = (
     "the files of a source must end in {endings}. {what} also has {path!r}: name the files that "
@@ -143,8 +143,8 @@ NOT_OF_THE_UNIT = (
     "public = true if everyone may know the content of that table."
 )
 READ_OTHERWISE = (
-    "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
-    "otherwise. Give the privacy unit and the join the same reading."
+    "the keys of a joined table must be read like the unit; the keys of {own!r} are read "
+    "differently. Give the privacy unit and the join the same reading."
 )
 _OTHER_KIND = (
     "the source must be a file that ends in {endings}; got {path!r}. "
@@ -422,7 +422,7 @@ class Joined:
         if not self.public and any(_are_same_table(table, self.second) for table in public_tables):
             raise InputError(
                 "A table of a join is public or it is not; the second table was declared public "
-                "in the join before. Give both joins of it the same `public`."
+                "in the join before. Give both joins of this table the same `public`."
             )
 
     def __repr__(self) -> str:
