@@ -100,7 +100,7 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     if gram.weighted_ranges is None or gram.array is not None:
         raise NotApplicable(
             "this strategy is only available for ranges of the same widths at many positions; "
-            "choose toeplitz_root for prefix sums and all ranges, or gaussian_optimum for other "
+            "choose toeplitz_root for prefix sums and all ranges, and gaussian_optimum for other "
             "queries"
         )
     if gram.size > _MOST_CELLS:

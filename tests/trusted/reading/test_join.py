@@ -620,7 +620,7 @@ def test_private_table_needs_its_key_as_unit(function: Any, unit: str | None) ->
     with pytest.raises(
         ln.InputError,
         match=(
-            rf"must have rows of the unit, or be public; .* 'patient', and {unit_text}\. Make "
+            rf"must have rows of the unit, or be public\. .* 'patient', and {unit_text}\. Make "
             r"'patient' the unit"
         ),
     ):
