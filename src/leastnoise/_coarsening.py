@@ -79,7 +79,8 @@ class RoundingRule:
         if self.method == "random":
             below = above = self.base - 1
         elif self.method == "down":
-            below, above = 0, self.base - 1
+            below = 0
+            above = self.base - 1
         else:
             below = above = self.base // 2
         return max(0, count - below), count + above

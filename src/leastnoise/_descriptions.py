@@ -328,7 +328,11 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
             pair = bounds.get("__tuple__")
         else:
             pair = bounds
-        low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
+        if isinstance(pair, list) and len(pair) == 2:
+            low, high = pair
+        else:
+            low = None
+            high = None
         if rust_type[:1] in "iu" and rust_type[1:].isdecimal():
             value_type = "whole"
         elif rust_type.startswith("f"):

@@ -419,11 +419,10 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if keys_are_private(replace(rule, threshold=middle), privacy)
-            else (middle, high)
-        )
+        if keys_are_private(replace(rule, threshold=middle), privacy):
+            high = middle
+        else:
+            low = middle
     return replace(rule, threshold=high)
 
 

@@ -104,7 +104,8 @@ class Progress(ProgressLine):
             estimated_seconds: the estimated seconds of this work; 0 if there is no estimate.
         """
         self.say(text)
-        self._about, self._work_start = estimated_seconds, self.seconds
+        self._about = estimated_seconds
+        self._work_start = self.seconds
 
     def _done_share(self, seconds: float) -> float:
         """Return which share of the work is done after some seconds.
@@ -212,7 +213,11 @@ def show_rows(
             if progress is not True and (progress is not None or not is_notebook):
                 kwargs["progress"] = row_progress(progress)
                 return read(*args, **kwargs)
-            blocks, about = (0, 0.0) if estimate is None else estimate(*args, **kwargs)
+            if estimate is None:
+                blocks = 0
+                about = 0.0
+            else:
+                blocks, about = estimate(*args, **kwargs)
             if is_notebook:
                 display = _cell_display()
             else:

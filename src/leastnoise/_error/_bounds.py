@@ -836,7 +836,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     at_corners = _norm_at_corners(measures, norms)
     upper, lower = np.array([*norm_pairs.values()]).T
     weights = np.array([norms[name] for name in norm_pairs])
-    shares, best = np.full(len(norm_pairs), 0.5), 0.0
+    shares = np.full(len(norm_pairs), 0.5)
+    best = 0.0
     for at in [*range(len(norm_pairs))] * _MEASURE_SWEEPS:
         tried = np.tile(shares, (len(_CANDIDATE_SHARES), 1))
         tried[:, at] = _CANDIDATE_SHARES
@@ -849,7 +850,8 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
             np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
         ).sum(axis=1)
         if norms_together.max() > best:
-            best, shares = float(norms_together.max()), tried[norms_together.argmax()]
+            best = float(norms_together.max())
+            shares = tried[norms_together.argmax()]
     return max(best, at_corners)
 
 

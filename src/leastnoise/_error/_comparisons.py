@@ -342,7 +342,8 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
         + second.std_error**2
         - 2 * correlation * first.std_error * second.std_error
     )
-    low, high = (first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0])
+    low = first.bounds[0] - second.bounds[1]
+    high = first.bounds[1] - second.bounds[0]
     return Interval(
         value,
         np.clip(value - below, low, high),
@@ -384,7 +385,9 @@ def sum_interval(
     Source: Zou and Donner 2008, equation 5, for any number of parameters and correlated estimates.
     """
     value = np.asarray(shift + np.zeros_like(parts[0].value))
-    below, above, errors = [], [], []
+    below = []
+    above = []
+    errors = []
     least = greatest = shift
     for part, factor in zip(parts, factors, strict=True):
         value = value + factor * part.value
@@ -460,14 +463,12 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
     own_above = np.where(is_negative, first.value - first.low, first.high - first.value)
     low = _lower_ratio(first_value, own_below, divisor, divisor_ends, correlation)
     high = -_lower_ratio(-first_value, own_above, divisor, divisor_ends, -correlation)
-    least, largest = (
-        (0.0, np.inf)
-        if min(first.bounds[0], second.bounds[0]) >= 0
-        else (
-            -np.inf,
-            np.inf,
-        )
-    )
+    if min(first.bounds[0], second.bounds[0]) >= 0:
+        least = 0.0
+        largest = np.inf
+    else:
+        least = -np.inf
+        largest = np.inf
     value = np.where(is_clear, first_value / divisor, np.nan)
     variance = (
         first.std_error**2

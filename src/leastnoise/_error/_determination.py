@@ -69,7 +69,8 @@ def standardised_effects(moments: FloatArray) -> StandardisedEffects:
     direction = _unit_vectors(values)
 
     predictors = [row - 1 for row in predictor_rows(moments.shape[-1])[1:]]
-    groups, size = moments.shape[:-2], moments.shape[-1]
+    groups = moments.shape[:-2]
+    size = moments.shape[-1]
     response = np.zeros((*groups, size - 1))
     response[..., 0] = 1.0
     fitted = np.zeros_like(response)

@@ -92,7 +92,9 @@ class ProductCells(Cells):
     """
 
     def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
-        self.structure, self.measured, self.names = structure, measured, tuple(structure.bases)
+        self.structure = structure
+        self.measured = measured
+        self.names = tuple(structure.bases)
         self.sizes = {name: basis.size for name, basis in structure.bases.items()}
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
@@ -186,7 +188,8 @@ class ProductCells(Cells):
         for row, tau in enumerate(taus):
             numbers = self._containing.get(tau, [])
             if len(numbers) > self._few:
-                summed[row], numbers = self._shared[tau], []
+                summed[row] = self._shared[tau]
+                numbers = []
             within = [
                 number
                 for number in self._wide
@@ -311,10 +314,8 @@ class ProductCells(Cells):
                     taus, store=len(subset) < width or width <= 1 or fixed is not None
                 )
                 if fixed is not None and level not in tables[0]:
-                    parts[subset], sizes[fixed] = (
-                        parts[subset].sum(axis=1 + subset.index(fixed), keepdims=True),
-                        1,
-                    )
+                    parts[subset] = parts[subset].sum(axis=1 + subset.index(fixed), keepdims=True)
+                    sizes[fixed] = 1
         for axis in range(width - 1, -1, -1):  # from the last to the first attribute
             mean = self.structure.bases[with_levels[0][axis]].mean
             later_sizes = sizes[axis + 1 :]

@@ -65,7 +65,8 @@ def variance_error(
     # the squares, minus 2 m times the noise of the sums, minus (V - m^2 + 2 m d - e) times the
     # noise of the count. Here d and e are the offsets of the sums and of the squares. The error is
     # convex in V and therefore largest at an end of the range.
-    low, high = of.low_units - deviation.centre, of.high_units - deviation.centre
+    low = of.low_units - deviation.centre
+    high = of.high_units - deviation.centre
     means = np.linspace(low, high, _MEANS_TRIED)
     offset = sum_offset - deviation.centre
     largest = 0.0

@@ -195,7 +195,8 @@ def ab_test(
             )
             columns.append(_effect_columns(for_difference._replace(ratio=for_ratio.ratio), shape))
         numbers = stack_columns(columns)
-        keys, labels = (separate.key, *keys), (separate.labels, *labels)
+        keys = (separate.key, *keys)
+        labels = (separate.labels, *labels)
     return ABTest(
         measure=mean,
         numbers=numbers,
@@ -276,9 +277,11 @@ def _joint_multipliers(
     same control, so they share the sampling error of this control.
     """
     answers = simulate_answers(estimate, products_of_pairs([effect.pair for effect in effects]))
-    errors_of_differences, errors_of_ratios = None, None
+    errors_of_differences = None
+    errors_of_ratios = None
     if answers is not None:
-        differences, ratios = [], []
+        differences = []
+        ratios = []
         for number, effect in enumerate(effects):
             treatment, control = effect.pair.errors_of_sides(answers)
             treatment = treatment + simulate_samples(np.sqrt(effect.variances[0]), number + 1)

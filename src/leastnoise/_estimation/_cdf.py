@@ -631,10 +631,8 @@ def _union_bound_widths(
     The half width of the band is their product. The multiplier follows from the union bound
     over all counts, without a simulation. Half a step of the noise is included.
     """
-    (_, variances, complement_variances), measured = (
-        cumulative_counts(estimate, query),
-        estimate.observation.measurements,
-    )
+    _, variances, complement_variances = cumulative_counts(estimate, query)
+    measured = estimate.observation.measurements
     stds = np.sqrt(np.concatenate([variances, complement_variances[..., :-1]], axis=-1))
     factor = interval_multiplier(measured.noise, 1 - (1 - confidence_level) / stds.shape[-1])
     return stds + 0.5 / measured.grid / factor, np.array([factor])

@@ -250,7 +250,8 @@ class _Fit:
     ) -> None:
         from scipy.sparse import csr_array  # slow to import
 
-        self.state, self.kinds = state, len(state[1])
+        self.state = state
+        self.kinds = len(state[1])
         self.first = np.cumsum([0, *(len(start_of) for start_of in start[:-1])])
         self.sizes = np.array([len(start_of) for start_of in start])
         self.prior = np.log(np.concatenate(start))[:, None]
@@ -283,7 +284,8 @@ class _Fit:
             stacked = cuts[-1]
         # The sum of a bin is the difference of two cumulative sums. All cells of a bin have the
         # slope of the bin.
-        self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
+        self.begins = np.concatenate(begins)
+        self.ends = np.concatenate(ends)
         rows = np.arange(stacked)
         ones = np.ones(stacked)
         shape = (len(self.prior) + 1, stacked)
@@ -292,10 +294,8 @@ class _Fit:
         )
         # Large arrays are allocated once: allocating them in every round takes longer than filling
         # them.
-        self.sums, (self.parts, self.pulls) = (
-            np.zeros((shape[0], self.kinds)),
-            np.empty((2, stacked, self.kinds)),
-        )
+        self.sums = np.zeros((shape[0], self.kinds))
+        self.parts, self.pulls = np.empty((2, stacked, self.kinds))
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
         """Return the stacked distributions of all attributes, and the shares."""

@@ -443,9 +443,9 @@ class ModelEstimator:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
-                    parts[tau], precision[tau] = (
-                        part,
-                        1.0 if index is None else 1 / self.measured.tables[index].std ** 2,
+                    parts[tau] = part
+                    precision[tau] = (
+                        1.0 if index is None else 1 / self.measured.tables[index].std ** 2
                     )
         parts[()] = np.array(self.measured.total)
         return nearest_tables(

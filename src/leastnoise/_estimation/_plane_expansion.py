@@ -213,7 +213,8 @@ class AdaptiveGridEstimate:
         index = np.searchsorted(groups, ranges.low[count:])
         on_groups = np.zeros(len(groups))
         group_noise = np.full(len(groups), np.inf)
-        on_groups[index], group_noise[index] = on_parts[count:], noise[count:]
+        on_groups[index] = on_parts[count:]
+        group_noise[index] = noise[count:]
         inverse = nested_blocks((parts, groups, base), (noise[:count], group_noise, base_noise))
         counts = block_counts(inverse, [on_parts[:count], on_groups, on_base])
         shape = tuple(measurements.domain.kind(name).size for name in second.attributes)

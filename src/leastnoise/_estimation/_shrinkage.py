@@ -37,7 +37,8 @@ class HalvingTree:
     # 4 cells, and so on.
 
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
-        self.size, self.depth = size, (size - 1).bit_length()
+        self.size = size
+        self.depth = (size - 1).bit_length()
         self.padded = 1 << self.depth
         # For each level, two arrays over its blocks: the number of cells in each half that are not
         # padding, and the share of these cells in the left half (1/2 if there are none).

@@ -170,7 +170,8 @@ def variances(
     level = checked_level(level)
     of = plan.domain.measure(measure)
     sets = groups_of(plan.domain, by, "the groups of variances")
-    number, squares = plan.domain.count_of(measure), square_measure(plan.domain, measure)
+    number = plan.domain.count_of(measure)
+    squares = square_measure(plan.domain, measure)
     names = (number, measure, squares)
     if number is None or squares is None or not all(equations(plan, name) for name in names):
         raise InputError(
@@ -435,7 +436,9 @@ def _clear_intervals(
     moments: NoisyMoments, multiplier: float, largest: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval ends of groups with counts significantly above 0."""
-    sum_std, square_std, count_std = moments.sum_std, moments.square_std, moments.count_std
+    sum_std = moments.sum_std
+    square_std = moments.square_std
+    count_std = moments.count_std
     y_sum = moments.sums / sum_std
     y_square = moments.squares / square_std
     y_count = moments.counts / count_std
@@ -463,7 +466,8 @@ def _clear_intervals(
     first, last = ratio_interval(
         moments.sums, moments.counts, sum_std**2, count_std**2, multiplier, (-np.inf, np.inf)
     )
-    first, last = first + moments.mean_offset, last + moments.mean_offset
+    first = first + moments.mean_offset
+    last = last + moments.mean_offset
     means = np.linspace(first, last, _MEAN_STEPS)
     lower, upper = ends_at(means)
     step = (last - first) / (_MEAN_STEPS - 1)

@@ -537,7 +537,8 @@ class NestedInverse(GramInverse):
 
         The prefixes hold the first ``first_lengths`` and the first ``second_lengths`` cells.
         """
-        (blocks, shares, _), (along, both) = self._prefixes, self._prefix_sums_of_inverse
+        blocks, shares, _ = self._prefixes
+        along, both = self._prefix_sums_of_inverse
         a = blocks[first_lengths]
         b = blocks[second_lengths]
         x = shares[first_lengths]
@@ -634,12 +635,11 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
     The row weights are the relative weights of the blocks.
     """
-    fitted, size = fit_blocks(gram), gram.size
+    fitted = fit_blocks(gram)
+    size = gram.size
     diagonal, below = fitted.inner.dyadic(min(bits, _BLOCK_BITS))
-    largest, last_width = (
-        int((diagonal + below.sum(axis=0)).max()),
-        size - (len(fitted.divisors) - 1) * len(diagonal),
-    )
+    largest = int((diagonal + below.sum(axis=0)).max())
+    last_width = size - (len(fitted.divisors) - 1) * len(diagonal)
     if not len(below):
         below = np.ones((1, len(diagonal)), dtype=np.int64)
     within = [

@@ -145,7 +145,8 @@ def balanced_rounding(rows: FloatArray, largest_entry: int) -> IntArray:
         for row in order[:, column].tolist():
             moved = remaining + float(change[row, column])
             if abs(moved) < abs(remaining) and abs(other[row, column]) <= largest_entry:
-                rounded[row, column], remaining = other[row, column], moved
+                rounded[row, column] = other[row, column]
+                remaining = moved
     return rounded.astype(np.int64)
 
 

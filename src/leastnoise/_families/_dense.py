@@ -467,7 +467,8 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
         )
         factor = np.zeros((len(inner), gram.size))
         weights = np.zeros(gram.size)
-        factor[:, covered_cells], weights[covered_cells] = inner, dual
+        factor[:, covered_cells] = inner
+        weights[covered_cells] = dual
         return GaussianOptimum(factor, lower, weights)
     if gram.is_matrix_only and gram.size > _COARSE_ABOVE:
         short, order = order_cells(gram)

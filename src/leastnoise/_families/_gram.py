@@ -542,10 +542,15 @@ def fit_family(
         for weight, operator in weighted_queries
     ]
     # a common weight of all queries does not change the strategy
-    factor, gram = grams[0] if len(grams) == 1 else (1.0, sum_grams(grams))
-    operator, row_weights, bound = (
-        fit(gram, norm, bits) if gram.array is None else fit_on_merged_cells(fit, gram, norm, bits)
-    )
+    if len(grams) == 1:
+        factor, gram = grams[0]
+    else:
+        factor = 1.0
+        gram = sum_grams(grams)
+    if gram.array is None:
+        operator, row_weights, bound = fit(gram, norm, bits)
+    else:
+        operator, row_weights, bound = fit_on_merged_cells(fit, gram, norm, bits)
     return FittedFamily(
         operator if len(starts) == size else Coarse(operator, starts, size),
         row_weights,
@@ -557,7 +562,11 @@ def fit_on_merged_cells(fit: FitFamily, gram: Gram, norm: int, bits: int) -> Fit
     """Fit the strategy of a family after merging equal cells."""
     # With Laplace noise, merging lowers the error of a family that measures every cell if there are
     # few queries. Other families take less time.
-    small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
+    if gram.size <= MOST_DENSE:
+        small, group = merge_equal_cells(gram)
+    else:
+        small = gram
+        group = None
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)
     narrow = fit(small, norm, bits)

@@ -207,7 +207,8 @@ class IdentityInverse(GramInverse):
     ranges_exact = True
 
     def __init__(self, inverse_squares: FloatArray, lifted: FloatArray | None = None) -> None:
-        self.size, self.inverse_squares = len(inverse_squares), inverse_squares
+        self.size = len(inverse_squares)
+        self.inverse_squares = inverse_squares
         self.lifted = np.zeros((0, self.size)) if lifted is None else lifted
         self._plain = not len(self.lifted) and bool((inverse_squares == 1).all())
 
@@ -286,7 +287,9 @@ class DenseInverse(GramInverse):
     ranges_exact = True
 
     def __init__(self, inverse: FloatArray, space: RowSpace | None = None) -> None:
-        self.size, self.inverse, self.space = len(inverse), inverse, space
+        self.size = len(inverse)
+        self.inverse = inverse
+        self.space = space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
         """Return this inverse and the operator.
@@ -313,7 +316,9 @@ class CoarseInverse(GramInverse):
     """
 
     def __init__(self, runs: GramInverse, coarse: Coarse) -> None:
-        self.size, self.runs, self.coarse = coarse.size, runs, coarse
+        self.size = coarse.size
+        self.runs = runs
+        self.coarse = coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
         """Return the inverse and the operator on buckets; raise if undetermined."""

@@ -462,7 +462,8 @@ class LevelInverse:
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return the variance q X^+ q of each query q of an operator, (rows,)."""
-        level, (start, _, _, final) = self.levels.level(operator), self.group_variances
+        level = self.levels.level(operator)
+        start, _, _, final = self.group_variances
         if level is not None and level >= start:
             return final[level - start][self._orbits.orbit_of_group[level]]
         if level is None:
@@ -525,7 +526,8 @@ class LevelInverse:
 
         This needs only the upward pass.
         """
-        (start, upward, below, _), of_groups = self.group_variances, self._orbits.orbit_of_group
+        start, upward, below, _ = self.group_variances
+        of_groups = self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
@@ -541,7 +543,8 @@ class LevelInverse:
         # the shape that lets a vector multiply the first axis of v
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
-        (start, upward, below, _), of_groups = self.group_variances, self._orbits.orbit_of_group
+        start, upward, below, _ = self.group_variances
+        of_groups = self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):

@@ -546,11 +546,9 @@ class _DescentRun:
 
     def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
         starts, stops, heights = zip(*rows, strict=True)
-        self.gram, self.support, self.values = (
-            gram,
-            Support(gram.size, tuple(zip(starts, stops, strict=True))),
-            np.concatenate(heights),
-        )
+        self.gram = gram
+        self.support = Support(gram.size, tuple(zip(starts, stops, strict=True)))
+        self.values = np.concatenate(heights)
         error, _ = p_identity_objective(gram, self.support, self.values)
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 

@@ -131,7 +131,8 @@ class ToeplitzInverse(GramInverse):
     """The inverse Gram matrix of a Toeplitz strategy, in implicit form."""
 
     def __init__(self, strategy: Toeplitz) -> None:
-        self.size, self.strategy = strategy.size, strategy
+        self.size = strategy.size
+        self.strategy = strategy
         self._known: dict[Operator, FloatArray] = {}  # cache of variances
 
     @cached_property

@@ -347,7 +347,8 @@ class _Trials:
 
     def carry_out(self, trial: "_Trial") -> Candidate:
         """Plan with one planner, record the error, and return the candidate."""
-        planner, noise = trial.planner, trial.problem.noise
+        planner = trial.planner
+        noise = trial.problem.noise
         with time_limit(trial.deadline):
             plan, error = _better_of_joint_and_separate(
                 planner, trial.problem, iterate=not self._is_automatic

@@ -176,7 +176,8 @@ class DawaSetting:
     @cached_property
     def workload_gram(self) -> Gram:
         """The error-weighted Gram matrix of all queries on one attribute."""
-        (size,), parts = self.shape, list[tuple[float, Gram]]()
+        (size,) = self.shape
+        parts = list[tuple[float, Gram]]()
         for product in self.plan.workload:
             parts.append(
                 (
@@ -409,7 +410,8 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     If the test finds that the data are nearly empty, or if the strategy omits the test, the steps
     measure first levels of blocks and then buckets.
     """
-    plan, test = setting.plan, None
+    plan = setting.plan
+    test = None
     if setting.test_epsilon:
         _, test = setting.test_structure(series)
         test["blur"] = (

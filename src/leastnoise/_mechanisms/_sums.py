@@ -296,7 +296,8 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
 
     The amounts are in units of the measure.
     """
-    domain, measure = workload.domain, workload.domain.measure(name)
+    domain = workload.domain
+    measure = workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
             f"{STRATEGY} clips values from above, so {name} must not be negative; its lower bound "
@@ -468,7 +469,8 @@ def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold
 
     The measurements cost the second part of the budget.
     """
-    domain, (product, *_) = setting.plan.domain, setting.plan.workload
+    domain = setting.plan.domain
+    product, *_ = setting.plan.workload
     buckets = GroupBuckets.of(setting.attribute, setting.edges, threshold)
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
     along[setting.attribute] = buckets.factor(setting.noise.norm)
@@ -643,7 +645,7 @@ def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
 
     Raise for workloads that cannot be answered.
     """
-    (names, *other_sets) = {product.attributes for product in workload}
+    names, *other_sets = {product.attributes for product in workload}
     if (
         not other_sets
         and names == (attribute,)

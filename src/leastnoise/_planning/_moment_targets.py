@@ -193,7 +193,8 @@ def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], f
         plan, statistic, list(stds.values()), goal.level or LEVEL
     )
     if statistic.target_column == "std_dev":
-        low, high = np.sqrt(low), np.sqrt(high)
+        low = np.sqrt(low)
+        high = np.sqrt(high)
     return float(np.max(high - low)) / 2
 
 

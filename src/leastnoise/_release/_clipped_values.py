@@ -120,7 +120,8 @@ def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterC
     if not isinstance(kind, _NUMBERS) or (kind.reading.column or attribute) != measure.column:
         return []
     lows, highs = _list_cell_ends(kind)
-    low, high = Fraction(measure.low), Fraction(measure.high)
+    low = Fraction(measure.low)
+    high = Fraction(measure.high)
     if isinstance(kind, (Bins, Edges)):
         below = sum(end <= low for end in highs)
         above = sum(start >= high for start in lows)

@@ -211,8 +211,10 @@ class _Presence:
 
     def estimate_changes(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
         """Return how each exchange, made separately, changes the sum of squares."""
-        cells, other_cells = self._cells[first], self._cells[second]
-        owner, other = units[first], units[second]
+        cells = self._cells[first]
+        other_cells = self._cells[second]
+        owner = units[first]
+        other = units[second]
         step = (self._rows[other, cells] == 0).astype(float) - (self._rows[owner, cells] == 1)
         other_step = (self._rows[owner, other_cells] == 0).astype(float)
         other_step -= self._rows[other, other_cells] == 1

@@ -103,7 +103,8 @@ def rake_weights(
 
     Source: iterative proportional fitting, Deming and Stephan 1940.
     """
-    low, high = float(measure.low_units), float(measure.high_units)
+    low = float(measure.low_units)
+    high = float(measure.high_units)
     start = float(totals[0].sums.sum()) * records_per_row / len(codes)
     weights = np.full(len(codes), np.clip(start, low, high))
     for _ in range(_MOST_RAKING_ROUNDS):

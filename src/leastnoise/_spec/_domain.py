@@ -604,7 +604,8 @@ def public_from_spec(
         subject = f"[[public]] number {number}"
         settings: dict[str, Any] = checked_keys(subject, entry, ["queries", "counts"])
         workload = queries(domain, settings.get("queries", {}))
-        (product,), counts = workload.products, settings.get("counts")
+        (product,) = workload.products
+        counts = settings.get("counts")
         with prefix_errors(f"{subject}: "):
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {subject}", counts, product)

@@ -531,8 +531,10 @@ def _merge_tables(
         alive[second] = False
         fresh = np.where(alive, merge_gains(slice(first, first + 1))[0], -np.inf)
         fresh[first] = -np.inf
-        gain[first], gain[:, first] = fresh, fresh
-        gain[second], gain[:, second] = -np.inf, -np.inf
+        gain[first] = fresh
+        gain[:, first] = fresh
+        gain[second] = -np.inf
+        gain[:, second] = -np.inf
     return [tuple(np.flatnonzero(row).tolist()) for row in member[alive]]
 
 

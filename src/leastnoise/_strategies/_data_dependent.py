@@ -243,7 +243,10 @@ def plane_regime(
     buckets = float(Fraction(partition_cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _TEST_NOISE_FACTOR / float(PLANE_TEST_SHARE)) > _MOST_BUCKET_SHARE * cells:
         return "fixed", 0
-    fewest, most = _NARROW_LEVELS if is_narrow else _FIRST_ROUND_LEVELS
+    if is_narrow:
+        fewest, most = _NARROW_LEVELS
+    else:
+        fewest, most = _FIRST_ROUND_LEVELS
     return "blocks", int(
         2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
     )

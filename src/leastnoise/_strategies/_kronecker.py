@@ -127,7 +127,8 @@ def _part_strategy(
     """Return the strategy for the counts, or for the sums of one measure."""
     workload = problem.workload
     norm = problem.norm
-    attributes, (measure,) = workload.beyond_cells, workload.measures
+    attributes = workload.beyond_cells
+    (measure,) = workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     fitted_by: dict[str, tuple[FitFamily, FloatArray]] = {}
@@ -156,11 +157,9 @@ def _part_strategy(
             if along:
                 check_deadline()
             fitting = fit_family(now, weighted_queries, norm, bits)
-            along[attribute], bounds[attribute], fitted_by[attribute] = (
-                fitting.factor(attribute),
-                fitting.error_lower_bound,
-                (now, shares),
-            )
+            along[attribute] = fitting.factor(attribute)
+            bounds[attribute] = fitting.error_lower_bound
+            fitted_by[attribute] = (now, shares)
     tables = attribute_sets_with_joint(workload, along)
     bound = _certificate(workload, bounds)
     proposed = weighted_strategy(

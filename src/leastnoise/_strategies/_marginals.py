@@ -109,7 +109,8 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
         or len(workload.products) > _MOST_TABLES
     ):
         return None
-    (name,), domain = workload.beyond_cells, workload.domain
+    (name,) = workload.beyond_cells
+    domain = workload.domain
     levels = nested_levels(
         domain.kind(name).size,
         [operator for attribute, _, operator in workload.along if attribute == name],

@@ -516,7 +516,12 @@ def optimal_budgets(
 
     The weights have privacy cost 1 and shape (queries,).
     """
-    entries, root = (coefficients, 3) if norm == 1 else (coefficients**2, 2)
+    if norm == 1:
+        entries = coefficients
+        root = 3
+    else:
+        entries = coefficients**2
+        root = 2
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         """Return column costs, dual value and query weights."""

@@ -142,7 +142,10 @@ def tilted(problem: PlanningProblem) -> Strategy:
     workload = problem.workload
     privacy = problem.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
-    groups, group_of = ([], {}) if only_cells else _attribute_groups(workload)
+    groups: list[_AttributeGroup] = []
+    group_of: dict[Along, int] = {}
+    if not only_cells:
+        groups, group_of = _attribute_groups(workload)
     if not any(group.grams for group in groups):
         raise NotApplicable(
             "the workload has only cells along every attribute; for these, residual has the least "
@@ -356,13 +359,15 @@ def _best_pull(error: Callable[[int], float]) -> int:
     The error as a function of the pull has a single minimum. The search starts in the middle and
     halves its step until the gain is negligible.
     """
-    best, least = _MIDDLE_PULL, error(_MIDDLE_PULL)
+    best = _MIDDLE_PULL
+    least = error(_MIDDLE_PULL)
     step = _FIRST_STEP
     while step >= 1:
         before = least
         for index in (max(best - step, 0), min(best + step, len(_CANDIDATE_PULLS) - 1)):
             if (reached := error(index)) < least:
-                best, least = index, reached
+                best = index
+                least = reached
                 break
         else:
             step //= 2

@@ -229,7 +229,8 @@ class Product:
         if not isinstance(unit_count, UnitCount):
             return None
         at = unit_count.attributes.index(attribute)
-        groups, positions = unit_count.groups[at], unit_count.places[at]
+        groups = unit_count.groups[at]
+        positions = unit_count.places[at]
         if groups is None or positions is None:
             return None
         return dict(zip(groups, positions, strict=True))

@@ -201,7 +201,9 @@ def _truncated_time(node: Node) -> Node | None:
     if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:
         unit, difference, start = node.expressions
     elif isinstance(node, exp.DateAdd):
-        unit, difference, start = node.args.get("unit"), node.expression, node.this
+        unit = node.args.get("unit")
+        difference = node.expression
+        start = node.this
     else:
         return None
     if not isinstance(difference, exp.DateDiff) or constant_number(start) != 0:

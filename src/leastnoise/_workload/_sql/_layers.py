@@ -134,7 +134,8 @@ def _written_groups(
             if not 0 < position <= len(inner.expressions):
                 return None
             numbered = inner.expressions[position - 1]
-            written, name = numbered.unalias(), numbered.alias
+            written = numbered.unalias()
+            name = numbered.alias
         elif isinstance(written, exp.Column):
             name = written.name
             is_alias = not written.table and not columns.is_source_column(name)

@@ -289,7 +289,8 @@ class _Expression:
         from sqlglot import exp
 
         self._exp: Any = exp
-        self._of, self._kind = attribute, attribute.kind
+        self._of = attribute
+        self._kind = attribute.kind
         self._node = node
         self._find = find
         self._result_type = result_type
@@ -597,7 +598,12 @@ def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
     >>> numbers_outside(Bins(0, 9, 3), [5, 20])
     [-2.0, -1.0, 14.5, 20.0, 21.0, 22.0]
     """
-    low, high = (0, kind.codes - 1) if isinstance(kind, Coded) else (kind.low, kind.high)  # type: ignore[attr-defined]
+    if isinstance(kind, Coded):
+        low = 0
+        high = kind.codes - 1
+    else:
+        low = kind.low  # type: ignore[attr-defined]
+        high = kind.high  # type: ignore[attr-defined]
     cuts = sorted({*map(Fraction, compared), Fraction(low), Fraction(high)})
     numbers = {*cuts, cuts[0] - 2, cuts[0] - 1, cuts[-1] + 1, cuts[-1] + 2}
     for below, above in pairwise(cuts):
