@@ -194,8 +194,9 @@ def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path) -> None:
     )
 
 
-def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
-    for unit, message in (
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [
         (', cell = "month"', "left out where there is no max_per_cell"),
         (
             ', max_per_cell = 0, cell = "month"',
@@ -203,9 +204,15 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
         ),
         (', max_per_cell = 7, cell = "month"', "max_per_cell must be at most max_rows"),
         (", max_per_cell = 1, cell = 3", "cell must be an attribute or a list of them"),
-    ):
-        with pytest.raises(InputError, match=message):
-            bound(tmp_path, unit)
+    ],
+    ids=["cell without a bound", "bound of 0", "bound above max_rows", "cell is a number"],
+)
+def test_invalid_cell_bounds_of_specs_are_refused(tmp_path, unit: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bound(tmp_path, unit)
+
+
+def test_cell_bound_must_name_its_attributes(tmp_path) -> None:
     with pytest.raises(InputError, match="max_per_cell must name the attributes of a cell"):
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 

@@ -53,14 +53,19 @@ def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
     assert estimate_release_memory(plan, in_files=True) < 10e6
 
 
-def test_memory_limit_is_a_size(monkeypatch) -> None:
-    for setting, size in (("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)):
-        monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
-        assert available_memory() == size
-    for setting in ("8 apples", "-1", "G", "1e9", "1" * 40):
-        monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
-        with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
-            available_memory()
+@pytest.mark.parametrize(
+    ("setting", "size"), [("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)]
+)
+def test_memory_limit_is_a_size(monkeypatch, setting: str, size: int) -> None:
+    monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
+    assert available_memory() == size
+
+
+@pytest.mark.parametrize("setting", ["8 apples", "-1", "G", "1e9", "1" * 40])
+def test_invalid_memory_limit_is_refused(monkeypatch, setting: str) -> None:
+    monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
+    with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
+        available_memory()
 
 
 def test_control_group_limit_counts_without_cache(tmp_path) -> None:

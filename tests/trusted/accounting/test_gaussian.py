@@ -179,15 +179,20 @@ def test_undecided_digits_are_not_private(monkeypatch) -> None:
     assert not gaussian_is_private(1, "0.0718", "1e-5")
 
 
-def test_unusable_arguments_are_refused() -> None:
-    for refused in (gaussian_delta, gaussian_mu_squared):
-        for epsilon in (math.nan, -1, "x"):
-            with pytest.raises(InputError, match="epsilon must be"):
-                refused(epsilon, "1e-9")
+@pytest.mark.parametrize("function", [gaussian_delta, gaussian_mu_squared])
+@pytest.mark.parametrize("epsilon", [math.nan, -1, "x"])
+def test_unusable_epsilons_are_refused(function, epsilon) -> None:
+    with pytest.raises(InputError, match="epsilon must be"):
+        function(epsilon, "1e-9")
+
+
+def test_mu_squared_of_0_is_refused() -> None:
     with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
         gaussian_delta(1, 0)
-    for delta in (0, 1, -1, Fraction(1, 10**1001)):
-        with pytest.raises(
-            InputError, match="delta must be at least 1e-1000 and below 1 for Gaussian noise; got"
-        ):
-            gaussian_mu_squared(1, delta)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, Fraction(1, 10**1001)], ids=["0", "1", "-1", "tiny"])
+def test_unusable_deltas_are_refused(delta) -> None:
+    message = "delta must be at least 1e-1000 and below 1 for Gaussian noise; got"
+    with pytest.raises(InputError, match=message):
+        gaussian_mu_squared(1, delta)

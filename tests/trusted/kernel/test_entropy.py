@@ -37,10 +37,13 @@ def test_seeded_words_are_reproducible_and_not_private():
     assert SeededEntropy(2**200).words(1).dtype == np.uint64
 
 
-def test_seed_is_checked_and_has_no_default():
-    for seed in (-1, 0.5, True, None, "7", float("nan")):
-        with pytest.raises(InputError, match=r"^seed must be a whole number of at least 0; got "):
-            SeededEntropy(seed)
+@pytest.mark.parametrize("seed", [-1, 0.5, True, None, "7", float("nan")])
+def test_invalid_seed_is_refused(seed):
+    with pytest.raises(InputError, match=r"^seed must be a whole number of at least 0; got "):
+        SeededEntropy(seed)
+
+
+def test_seed_has_no_default():
     with pytest.raises(TypeError, match="seed"):
         SeededEntropy()
     assert repr(SeededEntropy(5)) == "SeededEntropy(5)"

@@ -17,51 +17,57 @@ MODULES = [_sampling, _noise]
 every_law = pytest.mark.parametrize("law", SAMPLERS)
 
 
-@every_law
-@pytest.mark.parametrize("part", ["numerator", "denominator"])
-def test_wrong_scale_is_refused(law, part):
-    def draw_with(wrong):
-        SAMPLERS[law](
-            **{
-                "numerator": np.ones(4, dtype=np.int64),
-                "denominator": 1,
-                part: wrong,
-                "count": 4,
-                "entropy": SeededEntropy(0),
-            }
-        )
+both_parts = pytest.mark.parametrize("part", ["numerator", "denominator"])
+ONES = np.ones(4, dtype=np.int64)
 
-    for wrong in (0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)):
-        with pytest.raises(
-            InputError,
-            match=f"^{part} of the noise scale must be a whole number from 1 to "
-            "72057594037927935; got ",
-        ):
-            draw_with(wrong)
-    for wrong in (0, -5, 2**56, 2**62):
-        with pytest.raises(
-            InputError,
-            match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}",
-        ):
-            draw_with(np.array([1, 2, wrong, 4]))
 
-    ones = np.ones(4, dtype=np.int64)
-    for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
-        with pytest.raises(
-            InputError,
-            match=(
-                r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* "
-                r"array of shape"
-            ),
-        ):
-            draw_with(wrong)
+def draw_with(law, part, value):
+    """Draw four numbers, with a value for one part of the noise scale."""
+    scale = {"numerator": ONES, "denominator": 1, part: value}
+    return SAMPLERS[law](**scale, count=4, entropy=SeededEntropy(0))
 
 
 @every_law
-def test_wrong_count_is_refused(law):
-    for wrong in (-1, 2.0, None, True, "3"):
-        with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
-            SAMPLERS[law](1, 1, wrong, SeededEntropy(0))
+@both_parts
+@pytest.mark.parametrize(
+    "value", [0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)]
+)
+def test_wrong_scale_is_refused(law, part, value):
+    message = f"^{part} of the noise scale must be a whole number from 1 to 72057594037927935; got "
+    with pytest.raises(InputError, match=message):
+        draw_with(law, part, value)
+
+
+@every_law
+@both_parts
+@pytest.mark.parametrize("value", [0, -5, 2**56, 2**62])
+def test_wrong_scale_in_an_array_is_refused(law, part, value):
+    message = f"^{part} of the noise scale must be a whole number from 1 to .*; got {value}"
+    with pytest.raises(InputError, match=message):
+        draw_with(law, part, np.array([1, 2, value, 4]))
+
+
+@every_law
+@both_parts
+@pytest.mark.parametrize(
+    "scales",
+    [ONES[:3], ONES[:, None], ONES.astype(float), ONES.astype(np.uint64), np.array(1)],
+    ids=["three", "two axes", "floats", "unsigned", "no axis"],
+)
+def test_wrong_array_of_scales_is_refused(law, part, scales):
+    message = (
+        r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of "
+        r"shape"
+    )
+    with pytest.raises(InputError, match=message):
+        draw_with(law, part, scales)
+
+
+@every_law
+@pytest.mark.parametrize("count", [-1, 2.0, None, True, "3"])
+def test_wrong_count_is_refused(law, count):
+    with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
+        SAMPLERS[law](1, 1, count, SeededEntropy(0))
 
 
 @every_law

@@ -612,18 +612,22 @@ def test_functions_that_fail_give_null():
     assert frame[["a", "b", "c"]].isna().all().all()
 
 
-def test_queries_see_only_released_numbers():
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (SELECT SUM(pay) FROM secret) AS x, n FROM ({released}) q",
+        "SELECT q.n, s.pay FROM ({released}) q, secret s",
+        "SELECT n, read_text('/etc/passwd') AS x FROM ({released}) q",
+        "SELECT n FROM ({released}) q JOIN read_csv('rows.csv') r ON true",
+    ],
+    ids=["subquery on a variable", "variable", "function that reads a text", "CSV file"],
+)
+def test_queries_see_only_released_numbers(query):
     secret = pd.DataFrame({"pay": [1, 2, 3]})  # a variable around the call, as DuckDB reads them
     text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
     release = small_release(text)
-    for query in (
-        f"SELECT (SELECT SUM(pay) FROM secret) AS x, n FROM ({text}) q",
-        f"SELECT q.n, s.pay FROM ({text}) q, secret s",
-        f"SELECT n, read_text('/etc/passwd') AS x FROM ({text}) q",
-        f"SELECT n FROM ({text}) q JOIN read_csv('rows.csv') r ON true",
-    ):
-        with pytest.raises(ln.InputError):
-            release.sql(query)
+    with pytest.raises(ln.InputError):
+        release.sql(query.format(released=text))
     assert len(secret) == 3
 
 
