@@ -460,7 +460,7 @@ def test_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates)
         "Expected and realised error",
         "sum of pay by",
         "income:prefix",
-        "a release never computes them",
+        "a release never computes true answers",
     )
     ratio, covered = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", output).groups()
     assert 0.7 < float(ratio) < 1.4

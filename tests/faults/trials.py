@@ -238,7 +238,7 @@ def complaints(
             yield "killed by something else"
         return
     if not pays and state == "resumable" and end.code in {0, 2, 130}:
-        if end.code == 0 and "left to it" not in output:
+        if end.code == 0 and "which will finish it" not in output:
             yield "code 0 and resumable"
         return
     if end.code == 0:

@@ -164,8 +164,8 @@ def test_search_of_nothing_gives_some_candidate() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"low": 0, "least": 0}, "exactly one of low"),
-        ({}, "exactly one of low"),
+        ({"low": 0, "least": 0}, "exactly one of two arguments: low"),
+        ({}, "exactly one of two arguments: low"),
         ({"low": 9}, "most must be above the lower bound"),
         ({"low": 0, "unit": 2}, "whole multiple of the unit"),
         ({"low": 0, "covers": "1/3"}, "covers must be from 1/2"),

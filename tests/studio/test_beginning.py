@@ -522,7 +522,7 @@ def test_survey_weights_have_bounds_unit_and_cost(data):
     assert targets[weighted_pay] == 500_000
 
     for change, sentence in (
-        ({"a0.weight": "99"}, "Weights must be of a column"),
+        ({"a0.weight": "99"}, "Weights must be of a published column"),
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
     ):
         with pytest.raises(InputError, match=sentence):
