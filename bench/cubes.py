@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from experiments.datacube_strategies import (  # noqa: E402
-    OURS,
+    OUR_STRATEGY,
     PAPER,
     cube_workload,
     gaussian_errors,
@@ -71,7 +71,7 @@ def cubes(only: str) -> Iterator[str]:
                 continue
             targets = cube_workload(len(shape), name)
             start = time.process_time()
-            error = 2 * method(OURS, shape, targets).error
+            error = 2 * method(OUR_STRATEGY, shape, targets).error
             seconds = time.process_time() - start
             references = reference_errors(shape, targets)
             best_name = min(references, key=lambda other: references[other])

@@ -37,12 +37,12 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 
 
 def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, Any]:
-    """Parse the command line; options are given as arguments of ``add_argument``."""
+    """Parse the command line, with the arguments of ``add_argument`` for each option."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name, how in options.items():
-        parser.add_argument(f"--{name}", **how)
+    for name, keywords in options.items():
+        parser.add_argument(f"--{name}", **keywords)
     return vars(parser.parse_args())
 
 
@@ -110,5 +110,7 @@ def save(figure: Any, stem: Path) -> None:
 def legend_below(figure: Any, panel: Any, columns: int | None = None, height: float = 0.02) -> None:
     """Put the legend of a panel below all panels of its figure."""
     handles, labels = panel.get_legend_handles_labels()
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, height)}
-    figure.legend(handles, labels, ncols=columns or len(labels), frameon=False, fontsize=9, **place)
+    position = {"loc": "upper center", "bbox_to_anchor": (0.5, height)}
+    figure.legend(
+        handles, labels, ncols=columns or len(labels), frameon=False, fontsize=9, **position
+    )

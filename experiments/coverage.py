@@ -1,13 +1,13 @@
 """Measure the coverage of all published intervals at a nominal level of 95%.
 
-The study has all planners, budgets and estimates, and data-dependent mechanisms on data
-of many shapes.
+The study has all planners, budgets and estimates, and data-dependent mechanisms on data of many
+shapes.
 
     leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
 
-Nominal 95%. Data are made up; with a folder of real ones their histograms and tables are read too.
-Noise comes from a seed. The tables of `docs/results/coverage.md` are drawn from the file
-`tables.md` that this writes.
+The data are synthetic; with a folder of real data the study also reads its histograms and tables.
+Noise comes from a seed. The study writes the file `tables.md`, the source of the tables in
+`docs/results/coverage.md`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 from experiments.coverage_sums import BUDGETS as SUMS
 from experiments.coverage_sums import (
-    CUT,
+    THRESHOLD_BUDGETS,
     amounts,
     of_all_values,
     of_cut_values,
@@ -38,9 +38,8 @@ BUDGETS: dict[str, Budget] = {
     "epsilon, delta": ApproxDP(1, "1e-6"),
 }
 ALL = ("dawa", "dawa_levels")
-# share below which a data set is drawn again, and how often
-_DOUBTFUL = 0.92
-_AGAIN = 32
+_DOUBTFUL = 0.92  # share of covered answers below which a data set is simulated again
+_AGAIN = 32  # releases of the second simulation
 
 
 def run(
@@ -49,32 +48,32 @@ def run(
     """Carry out the study.
 
     Args:
-        data: the folder with ``hist1d`` and ``hist2d``; None for made-up data alone.
-        out: where the tables go; made if it is not there.
+        data: the folder with ``hist1d`` and ``hist2d``; None for only synthetic data.
+        out: the folder for the tables, created if it is missing.
         quick: few shapes and releases.
-        seed: of noise and made-up data.
-        report: called with every line to be shown.
+        seed: seed of the noise and the synthetic data.
+        report: called with every line of progress.
 
     Returns:
-        Rows of the two parts, as written: ``linear`` and ``aware``.
+        The written rows of the two parts: ``linear`` and ``aware``.
     """
     out.mkdir(parents=True, exist_ok=True)
-    linear = planned(quick=quick, seed=seed)
+    linear = run_data_independent(quick=quick, seed=seed)
     report(f"{len(linear)} planners, budgets, workloads and estimates")
     aware: list[Row] = []
-    for found in looking(data, quick=quick, seed=seed):
-        aware += found
-        least = min(found, key=lambda row: float(row["coverage"]))
+    for case_rows in run_data_dependent(data, quick=quick, seed=seed):
+        aware += case_rows
+        lowest = min(case_rows, key=lambda row: float(row["coverage"]))
         report(
-            f"{least['group']}, {least['of']}: least {least['coverage']:.3f} "
-            f"({least['strategy']}, {least['data']}, {least['queries']})"
+            f"{lowest['group']}, {lowest['of']}: least {lowest['coverage']:.3f} "
+            f"({lowest['strategy']}, {lowest['data']}, {lowest['queries']})"
         )
         write(linear, aware, out)
     report(f"Tables are in {out}.")
     return {"linear": linear, "aware": aware}
 
 
-def planned(*, quick: bool, seed: int) -> list[Row]:
+def run_data_independent(*, quick: bool, seed: int) -> list[Row]:
     """Run the part of the study that does not depend on data."""
     if quick:
         names = ("identity", "hierarchy", "residual")
@@ -88,16 +87,16 @@ def planned(*, quick: bool, seed: int) -> list[Row]:
     ]
 
 
-def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
+def run_data_dependent(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
     """Run the data-dependent part, and yield the rows of each case."""
     with quick_strategies():
         for case in cases(data, quick=quick, seed=seed):
-            found = drawn(case, seed)
-            yield found if quick else drawn_again(case, found, seed + 1000)
-        yield from summing(data, quick=quick, seed=seed)
+            case_rows = simulate_case(case, seed)
+            yield case_rows if quick else repeat_doubtful(case, case_rows, seed + 1000)
+        yield from run_sums(data, quick=quick, seed=seed)
 
 
-def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
+def run_sums(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
     """Run sums of a number with a threshold and of all values, also by group."""
     shapes = amounts(seed)
     if quick:
@@ -119,10 +118,10 @@ def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
                     replace(every, group="real", data=real_amounts(data, seed), trials=20),
                 )
             )
-        if budget in CUT:
+        if budget in THRESHOLD_BUDGETS:
             cases.append((of_cut_values, replace(every, data=three, trials=20)))
         for of, case in cases:
-            yield replaced(
+            yield replace_doubtful(
                 list(of(case, seed)),
                 partial(of, replace(case, trials=2 * case.trials), seed + 1000),
             )
@@ -139,13 +138,13 @@ def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
     )
 
 
-def drawn(case: Case, seed: int) -> list[Row]:
+def simulate_case(case: Case, seed: int) -> list[Row]:
     """Run the releases of a case and return its rows."""
     plane = next(iter(case.data.values())).ndim == 2
     return list((on_plane if plane else along)(case, seed))
 
 
-def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
+def repeat_doubtful(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
     """Run the doubtful strategies of a case again, with many releases and another seed.
 
     Doubtful strategies had a low share on a data set. Their rows are replaced.
@@ -154,12 +153,12 @@ def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
     def again() -> Iterator[Row]:
         """Yield the rows of the second run."""
         for strategy, name in _doubtful(rows):
-            yield from drawn(
+            yield from simulate_case(
                 replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN),
                 seed,
             )
 
-    return replaced(rows, again)
+    return replace_doubtful(rows, again)
 
 
 def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -173,29 +172,25 @@ def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
     )
 
 
-def replaced(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Row]:
+def replace_doubtful(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Row]:
     """Replace the rows of doubtful strategies by rows of a second run.
 
     All answers of a release share its noise, so the share of few releases is uncertain by several
-    percent; the least of many shares is below what is true. The second draw does not know the
-    first, so its shares are not chosen for being low or high.
+    percent, and the smallest of many shares is below the true share. The second run is independent
+    of the first, so its shares are not selected for being low or high.
     """
     doubtful = _doubtful(rows)
-    kept = [row for row in rows if (row["strategy"], row["data"]) not in doubtful]
-    return [
-        *kept,
-        *(
-            row
-            for row in (again() if doubtful else ())
-            if (row["strategy"], row["data"]) in doubtful
-        ),
-    ]
+    reliable = [row for row in rows if (row["strategy"], row["data"]) not in doubtful]
+    if not doubtful:
+        return reliable
+    repeated = [row for row in again() if (row["strategy"], row["data"]) in doubtful]
+    return [*reliable, *repeated]
 
 
 def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
     """Yield the cases of the data-dependent part.
 
-    The shapes "looked at" were seen when the intervals were designed; the others were not.
+    The intervals were designed with the shapes "looked at", and without the shapes "held back".
     """
     if quick:
         few = {
@@ -222,36 +217,38 @@ def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
         group="made-up tables", data=tables(64, 10**5, seed), budget=PureDP("1/10"), trials=6
     )
     for epsilon in ("1/100", "1/10", "1"):
-        for alone in (False, True):
-            more = ", queries of few cells" if alone else ""
-            yield replace(plane, group=f"{plane.group}{more}", budget=PureDP(epsilon), few=alone)
+        for few_cells in (False, True):
+            suffix = ", queries of few cells" if few_cells else ""
+            yield replace(
+                plane, group=f"{plane.group}{suffix}", budget=PureDP(epsilon), few=few_cells
+            )
             if data is not None:
                 yield replace(
                     plane,
-                    group=f"real tables{more}",
+                    group=f"real tables{suffix}",
                     data=real_tables(data, 64),
                     budget=PureDP(epsilon),
-                    few=alone,
+                    few=few_cells,
                 )
-    seen = Case(
+    development = Case(
         group="made up, looked at",
         data=histograms(256, 10**5, seed),
         budget=PureDP("1/10"),
         trials=6,
     )
-    yield seen
-    yield replace(seen, data=histograms(256, 10**3, seed))
-    held = replace(seen, group="made up, held back", strategies=ALL)
-    yield replace(held, data=histograms(64, 10**3, seed + 1), budget=PureDP(1))
+    yield development
+    yield replace(development, data=histograms(256, 10**3, seed))
+    validation = replace(development, group="made up, held back", strategies=ALL)
+    yield replace(validation, data=histograms(64, 10**3, seed + 1), budget=PureDP(1))
     easy = {
         name: x
         for name, x in histograms(4096, 10**5, seed + 4).items()
         if name in ("empty", "even", "sparse", "plateaus", "one cell")
     }
-    yield replace(held, data=easy, budget=PureDP("1/100"), strategies=("dawa",))
-    yield replace(held, data=histograms(150, 5000, seed + 2), budget=ZCDP("1/200"))
-    yield replace(held, data=histograms(150, 5000, seed + 3), budget=ApproxDP("1/10", "1e-9"))
-    yield replace(held, data=histograms(500, 10**6, seed + 1), strategies=ALL[:2])
+    yield replace(validation, data=easy, budget=PureDP("1/100"), strategies=("dawa",))
+    yield replace(validation, data=histograms(150, 5000, seed + 2), budget=ZCDP("1/200"))
+    yield replace(validation, data=histograms(150, 5000, seed + 3), budget=ApproxDP("1/10", "1e-9"))
+    yield replace(validation, data=histograms(500, 10**6, seed + 1), strategies=ALL[:2])
 
 
 def linear_table(rows: Sequence[Row]) -> list[str]:
@@ -265,22 +262,24 @@ def linear_table(rows: Sequence[Row]) -> list[str]:
         f"|---|---|{'--:|' * len(budgets)}",
     ]
     for estimate, strategy in dict.fromkeys((row["estimate"], row["strategy"]) for row in rows):
-        own = [row for row in rows if (row["estimate"], row["strategy"]) == (estimate, strategy)]
+        matching = [
+            row for row in rows if (row["estimate"], row["strategy"]) == (estimate, strategy)
+        ]
         shown = [
-            _share([row for row in own if row["budget"] == budget], "worst table")
+            _share([row for row in matching if row["budget"] == budget], "worst table")
             for budget in budgets
         ]
         lines.append(f"| {estimate} | {strategy} | {' | '.join(shown)} |")
     return lines
 
 
-def _share(rows: Sequence[Row], worst: str) -> str:
+def _share(rows: Sequence[Row], worst_column: str) -> str:
     """Return the share of covered answers, and the worst share in brackets."""
     if not rows:
         return ""
-    return (
-        f"{np.mean([row['coverage'] for row in rows]):.3f} ({min(row[worst] for row in rows):.2f})"
-    )
+    mean = np.mean([row["coverage"] for row in rows])
+    worst = min(row[worst_column] for row in rows)
+    return f"{mean:.3f} ({worst:.2f})"
 
 
 def summary_table(rows: Sequence[Row]) -> list[str]:
@@ -296,25 +295,25 @@ def summary_table(rows: Sequence[Row]) -> list[str]:
         "|---|---|--:|---|--:|--:|",
     ]
     for strategy, group in dict.fromkeys((row["strategy"], row["group"]) for row in rows):
-        own = [row for row in rows if (row["strategy"], row["group"]) == (strategy, group)]
-        releases = sum(row["releases"] for row in own)
+        matching = [row for row in rows if (row["strategy"], row["group"]) == (strategy, group)]
+        releases = sum(row["releases"] for row in matching)
         sets = [
-            [row for row in own if _place(row) == place]
-            for place in dict.fromkeys(_place(row) for row in own)
+            [row for row in matching if _query_source(row) == source]
+            for source in dict.fromkeys(_query_source(row) for row in matching)
         ]
-        worst = min(sets, key=_mean)
-        told = (
-            f"{_mean(worst):.3f} ({worst[0]['data']}, {worst[0]['queries']}) | "
-            f"{sum(row['releases'] for row in worst)}"
+        lowest_rows = min(sets, key=_mean)
+        lowest_text = (
+            f"{_mean(lowest_rows):.3f} ({lowest_rows[0]['data']}, {lowest_rows[0]['queries']}) | "
+            f"{sum(row['releases'] for row in lowest_rows)}"
         )
         lines.append(
-            f"| {strategy} | {group} | {_mean(own):.3f} | {told} | "
-            f"{sum(row['below'] for row in own) / releases:.1%} |"
+            f"| {strategy} | {group} | {_mean(matching):.3f} | {lowest_text} | "
+            f"{sum(row['below'] for row in matching) / releases:.1%} |"
         )
     return lines
 
 
-def _place(row: Row) -> tuple[str, ...]:
+def _query_source(row: Row) -> tuple[str, ...]:
     """Return the data set, the source of the data and the kind of query of a row."""
     return row["data"], row["of"], row["queries"]
 
@@ -329,7 +328,8 @@ def _mean(rows: Sequence[Row]) -> float:
 def aware_table(rows: Sequence[Row]) -> list[str]:
     """Return a line per strategy, regime and budget.
 
-    It has the mean share and the lowest of a data set and query with six releases or more.
+    Each line has the mean share, and the lowest share of a data set and query with at least six
+    releases.
     """
     lines = [
         (
@@ -339,29 +339,29 @@ def aware_table(rows: Sequence[Row]) -> list[str]:
         "|---|---|---|--:|---|--:|--:|",
     ]
     keys = ("strategy", "regime", "budget")
-    ways = dict.fromkeys(tuple(row[name] for name in keys) for row in rows)
+    settings = dict.fromkeys(tuple(row[name] for name in keys) for row in rows)
     return lines + [
-        f"| {' | '.join(way)} | "
-        f"{_summary(row for row in rows if tuple(row[name] for name in keys) == way)} |"
-        for way in ways
+        f"| {' | '.join(setting)} | "
+        f"{_summary(row for row in rows if tuple(row[name] for name in keys) == setting)} |"
+        for setting in settings
     ]
 
 
 def _summary(rows: Iterable[Row]) -> str:
     """Return the mean and lowest share, the number of low releases, and the mean width."""
-    own = list(rows)
-    often = [row for row in own if row["releases"] >= 6]
-    releases = sum(row["releases"] for row in own)
+    all_rows = list(rows)
+    often = [row for row in all_rows if row["releases"] >= 6]
+    releases = sum(row["releases"] for row in all_rows)
     if often:
-        worst = min(often, key=lambda row: float(row["coverage"]))
+        lowest = min(often, key=lambda row: float(row["coverage"]))
     else:
-        worst = None
-    if worst:
-        told = f"{worst['coverage']:.2f} ({worst['data']}, {worst['queries']})"
+        lowest = None
+    if lowest:
+        lowest_text = f"{lowest['coverage']:.2f} ({lowest['data']}, {lowest['queries']})"
     else:
-        told = "-"
-    width = geometric_mean(row["width"] for row in own)
+        lowest_text = "-"
+    width = geometric_mean(row["width"] for row in all_rows)
     return (
-        f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} "
+        f"{_mean(all_rows):.3f} | {lowest_text} | {sum(row['below'] for row in all_rows)} "
         f"of {releases} | {width:.1f}"
     )

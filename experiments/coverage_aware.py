@@ -1,4 +1,4 @@
-"""What the intervals of data-dependent releases cover, data set by data set."""
+"""Measure the coverage of intervals of data-dependent releases on each data set."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,15 +27,15 @@ ALONG = ("long ranges", "short ranges", "prefix sums", "cells")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Data of one kind, and the way to release it.
+    """Data of one kind, and the settings of their releases.
 
     Args:
         group: name of the kind of data.
         data: histograms or tables by name.
-        budget: of every release.
+        budget: budget of every release.
         strategies: mechanisms.
-        trials: releases of each.
-        few: whether on two attributes no query is of more than four cells.
+        trials: number of releases of each.
+        few: whether queries on two attributes have at most four cells.
     """
 
     group: str
@@ -50,13 +50,13 @@ class Case:
 def quick_strategies() -> Iterator[None]:
     """Leave out strategies that take seconds per release.
 
-    Trees are enough for the intervals that are covered here.
+    The intervals of this study need only trees.
     """
     with patch.multiple("leastnoise._strategies._data_dependent", _MOST_P_IDENTITY=0):
         yield
 
 
-def words(budget: Budget) -> str:
+def budget_name(budget: Budget) -> str:
     """Return "pure", "rho" or "(epsilon, delta)" for a budget."""
     return {PureDP: "epsilon", ZCDP: "rho", ApproxDP: "epsilon, delta"}[type(budget)]
 
@@ -69,46 +69,50 @@ def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, flo
     for table, exact in zip(
         build_release(outcome, Options(level=LEVEL)).tables, truth, strict=True
     ):
-        known = np.isfinite(table.low) & np.isfinite(table.high)
+        is_finite = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
-        half = (table.high - table.low)[known].mean() / 2
-        error = np.abs(table.answer - exact)[known].mean()
-        yield table.name, float(inside[known].mean()), float(half / max(error, 0.5))
+        half = (table.high - table.low)[is_finite].mean() / 2
+        error = np.abs(table.answer - exact)[is_finite].mean()
+        yield table.name, float(inside[is_finite].mean()), float(half / max(error, 0.5))
 
 
 @lru_cache(maxsize=64)
-def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
+def workload_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     """Return long ranges, short ranges, prefix sums and cells as a workload.
 
-    The first and the last cells of all ranges come with it.
+    The result also has the first and last cells of the long and of the short ranges.
     """
     generator = np.random.default_rng(seed)
     low, high = np.sort(generator.integers(0, size, (2, 400)), axis=0)
     start = generator.integers(0, size, 200)
     stop = np.minimum(start + generator.geometric(1 / 8, 200), size - 1)
-    ends = [np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, stop))]
+    limits = [np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, stop))]
     domain = Domain(cell=Integers(0, size - 1)).as_complete()
     sets = (
-        *(ranges([tuple(pair) for pair in both.tolist()]) for both in ends),
+        *(ranges([tuple(pair) for pair in pairs.tolist()]) for pairs in limits),
         "prefix",
         "identity",
     )
-    parts = [queries(domain, cell=one) for one in sets]
-    return parts[0] + parts[1] + parts[2] + parts[3], ends[0], ends[1]
+    parts = [queries(domain, cell=query_set) for query_set in sets]
+    return parts[0] + parts[1] + parts[2] + parts[3], limits[0], limits[1]
 
 
 def plan_by(strategy: str, workload: Workload, privacy: Privacy) -> Plan:
     """Plan with a strategy that must apply."""
-    return next(found.plan for found in try_strategies(workload, privacy, strategy) if found.plan)
+    return next(
+        candidate.plan
+        for candidate in try_strategies(workload, privacy, strategy)
+        if candidate.plan
+    )
 
 
 @lru_cache(maxsize=64)
 def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
     """Plan one attribute so that the data-independent alternative is found quickly.
 
-    The intervals of the alternative are exact and are studied elsewhere.
+    The intervals of the alternative are exact; `coverage_linear` measures their coverage.
     """
-    workload = asked_along(size)[0]
+    workload = workload_along(size)[0]
     privacy = Privacy(budget)
     tree = plan_by("level_tree", queries(workload.domain, cell="prefix"), privacy)
     reference = evaluate_plan(workload, rescale_noise(tree.measured(), privacy), tree.strategy)
@@ -117,21 +121,19 @@ def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
 
 def along(case: Case, seed: int) -> Iterator[Row]:
     """Yield the rows of one attribute: a row per data set, strategy, regime and query kind."""
-    for place, (name, x) in enumerate(case.data.items()):
+    for number, (name, x) in enumerate(case.data.items()):
         size = len(x)
-        _, long, short = asked_along(size)
+        _, long, short = workload_along(size)
         sums = np.concatenate([[0], np.cumsum(x)]).astype(np.float64)
-        truth = [sums[ends[:, 1] + 1] - sums[ends[:, 0]] for ends in (long, short)] + [
-            sums[1:],
-            x.astype(np.float64),
-        ]
+        truth = [sums[limits[:, 1] + 1] - sums[limits[:, 0]] for limits in (long, short)]
+        truth += [sums[1:], x.astype(np.float64)]
         table = Table(
             Domain(cell=Integers(0, size - 1)).as_complete(),
             {"cell": np.repeat(np.arange(size, dtype=np.int16), x)},
         )
         for strategy in case.strategies:
-            made = plan_along(size, case.budget, strategy)
-            yield from releases(case, name, strategy, made, table, truth, ALONG, [seed, place])
+            plan = plan_along(size, case.budget, strategy)
+            yield from releases(case, name, strategy, plan, table, truth, ALONG, [seed, number])
 
 
 @lru_cache(maxsize=16)
@@ -139,17 +141,17 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     """Plan two attributes; return the plan and the ranges along each."""
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
     generator = np.random.default_rng(5)
-    ends = [
+    limits = [
         np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)
     ]
-    first, second = (ranges([tuple(pair) for pair in one.tolist()]) for one in ends)
+    first, second = (ranges([tuple(pair) for pair in pairs.tolist()]) for pairs in limits)
     cells = queries(domain, row="identity", column="identity")
     workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
     return (
         plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy)),
-        ends[0],
-        ends[1],
+        limits[0],
+        limits[1],
     )
 
 
@@ -167,51 +169,51 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
 
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
     """Yield the rows of two attributes."""
-    for place, (name, x) in enumerate(case.data.items()):
+    for number, (name, x) in enumerate(case.data.items()):
         side = len(x)
         cells = x.astype(np.float64)
         kinds: tuple[str, ...]
         if case.few:
-            made = plan_of_few(side, case.budget)
+            plan = plan_of_few(side, case.budget)
             kinds = ("cells", "squares of 2 x 2")
             strips = cells[1:] + cells[:-1]
             truth = [cells, strips[:, 1:] + strips[:, :-1]]
         else:
-            made, rows, columns = plan_on(side, case.budget)
+            plan, rows, columns = plan_on(side, case.budget)
             kinds = ("rectangles", "cells", "prefix sums of rows")
             sums = np.pad(x.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0))).astype(np.float64)
             strips = sums[rows[:, 1] + 1] - sums[rows[:, 0]]
             truth = [strips[:, columns[:, 1] + 1] - strips[:, columns[:, 0]], cells, sums[1:, -1]]
         codes = np.repeat(np.indices(x.shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
-        table = Table(made.domain, {"row": codes[0], "column": codes[1]})
-        yield from releases(case, name, "dawa", made, table, truth, kinds, [seed, 1000 + place])
+        table = Table(plan.domain, {"row": codes[0], "column": codes[1]})
+        yield from releases(case, name, "dawa", plan, table, truth, kinds, [seed, 1000 + number])
 
 
 def releases(
     case: Case,
     name: str,
     strategy: str,
-    made: Plan,
+    plan: Plan,
     table: Table,
     truth: Sequence[Reals] | Callable[[Outcome], Sequence[Reals]],
     kinds: Sequence[str],
     seed: Sequence[int],
 ) -> Iterator[Row]:
     """Yield a row per regime and query kind for one data set and strategy."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    results: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
-        outcome = simulated(made, table, int(np.random.default_rng([*seed, trial]).integers(2**32)))
+        outcome = simulated(plan, table, int(np.random.default_rng([*seed, trial]).integers(2**32)))
         exact = truth(outcome) if callable(truth) else truth
         regime = outcome.finding.facts()["regime"]
         for kind, (_, share, width) in zip(kinds, covered(outcome, exact), strict=True):
-            found.setdefault((regime, kind), []).append((share, width))
-    for (regime, kind), shares in found.items():
+            results.setdefault((regime, kind), []).append((share, width))
+    for (regime, kind), shares in results.items():
         yield {
             "group": case.group,
             "data": name,
             "strategy": strategy,
             "regime": regime,
-            "budget": words(case.budget),
+            "budget": budget_name(case.budget),
             "of": str(case.budget),
             "queries": kind,
             "releases": len(shares),

@@ -1,9 +1,9 @@
-"""What intervals that hold together cover, for several treatments with one control.
+"""Measure the joint coverage of intervals of several treatments with one control.
 
     python -m experiments.coverage_joint [--draws 500]
 
 Prints the table of docs/results/coverage.md: the share of simulated releases in which all intervals
-contain the truth, of differences and of lifts. An A/B test also draws new samples.
+contain the truth, for differences and for lifts. For A/B tests each release has a new sample.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from leastnoise._estimation._ab_test import ABTest
 ARMS = (4, 9)  # with the control
 SIZES = (60, 1000)  # rows of an arm
 BUDGETS = (ln.PureDP(1), ln.ZCDP("1/20"))
-_STD = 1.0  # of the outcome within an arm
+_STD = 1.0  # standard deviation of the outcome within an arm
 
 
 def outcome_rows(arms: int, size: int, seed: int) -> pd.DataFrame:
@@ -33,11 +33,12 @@ def outcome_rows(arms: int, size: int, seed: int) -> pd.DataFrame:
 
 def joint_coverage(tables: Sequence[Differences | ABTest], name: str, truth: np.ndarray) -> float:
     """Return the share of tables whose intervals all contain the truth."""
-    held = []
+    is_covered = []
     for table in tables:
-        low, high = table.numbers[f"{name}_low"], table.numbers[f"{name}_high"]
-        held.append(((low <= truth) & (truth <= high)).all())
-    return float(np.mean(held))
+        low = table.numbers[f"{name}_low"]
+        high = table.numbers[f"{name}_high"]
+        is_covered.append(((low <= truth) & (truth <= high)).all())
+    return float(np.mean(is_covered))
 
 
 def print_row(arms: int, size: int, budget: ln.PureDP | ln.ZCDP, draws: int) -> None:
@@ -47,16 +48,17 @@ def print_row(arms: int, size: int, budget: ln.PureDP | ln.ZCDP, draws: int) -> 
     plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), budget)
     fixed = outcome_rows(arms, size, 0)
     counted = np.rint(10 * fixed["paid"]) / 10
-    means = counted.groupby(fixed["arm"]).mean()[labels].to_numpy()
+    true_means = counted.groupby(fixed["arm"]).mean()[labels].to_numpy()
     expected = np.linspace(2, 6, arms)
-    compared, tested = [], []
+    compared = []
+    tested = []
     estimate = None
     for draw in range(draws):
         release = ln.release(plan, fixed, seed=draw)
         sampled = ln.release(plan, outcome_rows(arms, size, draw + 1), seed=draw)
         sources = []
-        for each in (release, sampled):
-            observation = each.least_squares().observation
+        for released in (release, sampled):
+            observation = released.least_squares().observation
             if estimate is None:
                 estimate = Estimate(observation)
             sources.append(estimate.for_observation(observation))
@@ -67,8 +69,8 @@ def print_row(arms: int, size: int, budget: ln.PureDP | ln.ZCDP, draws: int) -> 
             ln.ab_test(sources[1], "arm", labels[1:], labels[0], mean="paid", std=_STD, each=True)
         )
     shares = [
-        joint_coverage(compared, "difference", means[1:] - means[0]),
-        joint_coverage(compared, "lift", means[1:] / means[0] - 1),
+        joint_coverage(compared, "difference", true_means[1:] - true_means[0]),
+        joint_coverage(compared, "lift", true_means[1:] / true_means[0] - 1),
         joint_coverage(tested, "difference", expected[1:] - expected[0]),
         joint_coverage(tested, "lift", expected[1:] / expected[0] - 1),
     ]

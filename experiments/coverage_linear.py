@@ -1,6 +1,6 @@
 """Measure the coverage of intervals of data-independent releases.
 
-There are all planners, kinds of noise and estimates, bands, quantiles and means.
+The study has all planners, kinds of noise and estimates, bands, quantiles and means.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,13 +46,13 @@ class People:
         codes = {name: generator.integers(0, DOMAIN.kind(name).size, 500) for name in DOMAIN.names}
         codes["b"] = np.minimum(generator.geometric(0.2, 500) - 1, 15)
         self.pay = generator.integers(0, 41, 500)
-        given = np.ones(500, dtype=np.int64)  # every row has a value
-        self.table = Table(DOMAIN, codes, {"pay": self.pay, "count of pay": given})
+        row_counts = np.ones(500, dtype=np.int64)  # every row has a value
+        self.table = Table(DOMAIN, codes, {"pay": self.pay, "count of pay": row_counts})
         flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
-        values: dict[str | None, Any] = {None: None, "pay": self.pay, "count of pay": given}
+        values: dict[str | None, Any] = {None: None, "pay": self.pay, "count of pay": row_counts}
         self.cubes = {
-            measure: np.bincount(flat, one, DOMAIN.size).reshape(DOMAIN.shape)
-            for measure, one in values.items()
+            measure: np.bincount(flat, weights, DOMAIN.size).reshape(DOMAIN.shape)
+            for measure, weights in values.items()
         }
 
     def answers(self, product: Product) -> Reals:
@@ -75,24 +75,24 @@ def planners(
     The row also has the share of the worst table.
 
     Args:
-        budgets: by name.
-        trials: releases of each.
-        seed: of rows and noise.
-        names: which planners; None for all.
+        budgets: budgets by name.
+        trials: number of releases of each plan.
+        seed: seed of the rows and the noise.
+        names: names of the planners; None for all.
     """
     people = People(seed)
-    for budget, what in budgets.items():
+    for budget, limit in budgets.items():
         for name in PLANNERS if names is None else names:
-            for workload, asked in WORKLOADS.items():
-                for one in try_strategies(asked, Privacy(what), name):
-                    if one.plan is not None:
+            for workload, requested in WORKLOADS.items():
+                for candidate in try_strategies(requested, Privacy(limit), name):
+                    if candidate.plan is not None:
                         yield {
                             "strategy": name,
                             "budget": budget,
-                            "noise": one.noise.value,
+                            "noise": candidate.noise.value,
                             "estimate": "unbiased",
                             "queries": workload,
-                            **_shares(one.plan, people, trials, seed),
+                            **_shares(candidate.plan, people, trials, seed),
                         }
 
 
@@ -124,13 +124,13 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
 def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator[Row]:
     """Yield how often a true answer is within the stated half width of a biased column.
 
-    For nnls the share within its own errors is added.
+    For nnls there is also a row for the errors that nnls states.
     """
     people = People(seed)
-    asked = marginals(DOMAIN, upto=2)
-    for budget, what in budgets.items():
-        plan = make(asked, what, strategy="marginals")
-        found: dict[str, list[float]] = {}
+    workload = marginals(DOMAIN, upto=2)
+    for budget, limit in budgets.items():
+        plan = make(workload, limit, strategy="marginals")
+        shares_by_name: dict[str, list[float]] = {}
         for trial in range(trials):
             outcome = _outcome(plan, people, seed + trial)
             release = build_release(
@@ -142,22 +142,22 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
             for table in release.tables:
                 truth = people.answers(table.product)
                 half = (table.high - table.low) / 2
+                nnls_width = None
+                if table.nnls_rmse is not None:
+                    nnls_width = 1.96 * table.nnls_rmse + 0.5
                 columns = {
                     "non-negative": (table.non_negative, half),
                     "integer": (table.integer, half),
                     "nnls": (table.nnls, half),
-                    "nnls, 1.96 nnls_rmse": (
-                        table.nnls,
-                        None if table.nnls_rmse is None else 1.96 * table.nnls_rmse + 0.5,
-                    ),
+                    "nnls, 1.96 nnls_rmse": (table.nnls, nnls_width),
                     "local non-negative": (table.local, half),
                 }
                 for name, (values, width) in columns.items():
                     if values is not None and width is not None:
-                        found.setdefault(name, []).append(
+                        shares_by_name.setdefault(name, []).append(
                             float((np.abs(values - truth) <= width + 1e-9).mean())
                         )
-        for name, shares in found.items():
+        for name, shares in shares_by_name.items():
             yield _row(
                 plan.strategy,
                 budget,
@@ -174,46 +174,42 @@ def functions(
 ) -> Iterator[Row]:
     """Yield coverage of isotonic prefix sums, CDF bands, quantiles and means.
 
-    A band counts if all its points are covered, and quantiles if all are.
+    A band counts if it covers all points, and quantiles count if all of them are covered.
     """
     people = People(seed)
-    asked = queries(DOMAIN, b="prefix") + mean_queries(DOMAIN, "pay", by=["a"])
-    prefix, groups, sums = (
-        {one.measure: people.answers(one) for one in asked}[name]
-        for name in (None, "count of pay", "pay")
-    )
+    workload = queries(DOMAIN, b="prefix") + mean_queries(DOMAIN, "pay", by=["a"])
+    answers = {product.measure: people.answers(product) for product in workload}
+    prefix = answers[None]
+    true_means = answers["pay"] / answers["count of pay"]
     share = prefix / prefix[-1]
     at = (0.25, 0.5, 0.75)
-    exact = [int(np.searchsorted(share, one)) for one in at]
-    for budget, what in budgets.items():
-        plan = make(asked, what, strategy="hierarchy")
-        found: dict[str, list[float]] = {}
+    exact = [int(np.searchsorted(share, level)) for level in at]
+    for budget, limit in budgets.items():
+        plan = make(workload, limit, strategy="hierarchy")
+        shares_by_name: dict[str, list[float]] = {}
         for trial in range(trials):
             release = build_release(_outcome(plan, people, seed + trial), Options(level=LEVEL))
             estimate = Estimate(release.observation)
             table = release.tables[0]
             rising = monotone(table.answer, 0)
-            found.setdefault("isotonic", []).append(
+            shares_by_name.setdefault("isotonic", []).append(
                 float((np.abs(rising - prefix) <= (table.high - table.low) / 2 + 1e-9).mean())
             )
             band = cdf(estimate, "b", level=LEVEL, draws=draws, seed=trial)
-            found.setdefault("cdf band", []).append(
+            shares_by_name.setdefault("cdf band", []).append(
                 float(((band.low <= share + 1e-9) & (share <= band.high + 1e-9)).all())
             )
-            given = band.quantiles(at)
-            held = all(
-                one.low <= value <= one.high for one, value in zip(given, exact, strict=True)
+            quantiles = band.quantiles(at)
+            is_covered = all(
+                quantile.low <= value <= quantile.high
+                for quantile, value in zip(quantiles, exact, strict=True)
             )
-            found.setdefault("quantile intervals", []).append(float(held))
+            shares_by_name.setdefault("quantile intervals", []).append(float(is_covered))
             mean = means(estimate, "pay", by=["a"], level=LEVEL)
-            found.setdefault("means", []).append(
-                float(
-                    (
-                        (mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)
-                    ).mean()
-                )
+            shares_by_name.setdefault("means", []).append(
+                float(((mean.low <= true_means + 1e-9) & (true_means <= mean.high + 1e-9)).mean())
             )
-        for name, shares in found.items():
+        for name, shares in shares_by_name.items():
             yield _row(
                 plan.strategy,
                 budget,
@@ -230,18 +226,18 @@ def _row(
     budget: str,
     noise: str,
     estimate: str,
-    asked: str,
+    query_name: str,
     trials: int,
     shares: list[float],
 ) -> Row:
     """Return a row of results."""
-    worst = float(np.mean(shares))
-    known = {
+    mean = float(np.mean(shares))
+    row = {
         "strategy": strategy,
         "budget": budget,
         "noise": noise,
         "estimate": estimate,
-        "queries": asked,
+        "queries": query_name,
         "releases": trials,
     }
-    return {**known, "coverage": worst, "worst table": worst}
+    return {**row, "coverage": mean, "worst table": mean}

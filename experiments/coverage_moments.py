@@ -1,10 +1,11 @@
-"""What intervals of regression coefficients and of R^2 cover, in groups of any size.
+"""Measure the coverage of intervals of regression coefficients and of R^2.
 
     python -m experiments.coverage_moments [--draws 20000] [--determination]
 
-Only the noisy sums are drawn, with continuous noise of standard errors 1 to 1.5 rows, not whole
-releases: far more draws are possible, so that rare groups with few rows and ends are seen. Prints a
-table of docs/results/coverage.md: of coefficients, or with --determination of R^2.
+The groups have 20 to 20,000 rows. The study draws only the noisy sums, with continuous noise of
+standard errors 1 to 1.5 rows, instead of whole releases. Many more draws are possible in this way,
+so that the results include rare cases in which a group with few rows has finite intervals. Prints
+a table of docs/results/coverage.md: coefficients, or with --determination R^2.
 """
 
 import argparse
@@ -21,13 +22,13 @@ NOISE = (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
 SIZES = (20, 25, 30, 40, 60, 100, 200, 2000, 20_000)
 PREDICTORS = (1, 3, 8)
 EXPLAINED = (0.0, 0.1, 0.5, 0.9, 0.99)  # true R^2
-_PEOPLE = 3000  # whose moments are taken as true
+_PEOPLE = 3000  # rows that define the true moments
 
 
 def regression_truth(predictors: int) -> tuple[FloatArray, FloatArray]:
     """Return the moments of one row of correlated predictors, and the exact coefficients.
 
-    The predictors are away from the middle of their bounds.
+    The mean of the predictors is not the middle of their bounds.
     """
     rng = np.random.default_rng(predictors)
     common = rng.normal(size=(_PEOPLE, 1))
@@ -51,8 +52,8 @@ def determination_truth(predictors: int, r_squared: float) -> FloatArray:
     fitted = values @ np.linspace(0.8, -0.4, predictors)
     response = r_squared**0.5 * (fitted - fitted.mean()) / fitted.std()
     response += (1 - r_squared) ** 0.5 * residual / residual.std()
-    whole = np.column_stack([np.ones(_PEOPLE), 0.3 * response - 0.1, values])
-    return np.asarray(whole.T @ whole / _PEOPLE)
+    variables = np.column_stack([np.ones(_PEOPLE), 0.3 * response - 0.1, values])
+    return np.asarray(variables.T @ variables / _PEOPLE)
 
 
 def drawn_moments(
@@ -63,10 +64,10 @@ def drawn_moments(
     Args:
         truth: the moments of one row, as a symmetric matrix.
         size: the number of rows.
+        noise: kind of the noise of each sum, with standard errors between 1 and 1.5.
+        draws: the number of draws.
+        seed: seed of the draws.
         response: whether the square of the first variable is not measured.
-        noise: of each sum, with standard errors between 1 and 1.5.
-        draws: how many.
-        seed: of the draws.
     """
     rows = len(truth)
     rng = np.random.default_rng([seed, int(size), noise.norm])
@@ -116,11 +117,11 @@ def print_coefficients(draws: int, sizes: Sequence[int]) -> None:
         truth, exact = regression_truth(predictors)
         for noise in NOISE:
             for size in sizes:
-                found = coefficient_columns(
+                columns = coefficient_columns(
                     drawn_moments(truth, size, noise, draws, 1, response=True)
                 )
-                inside = (found["low"] <= exact) & (exact <= found["high"])
-                has_ends = np.isfinite(found["high"]).all(axis=1)
+                inside = (columns["low"] <= exact) & (exact <= columns["high"])
+                has_ends = np.isfinite(columns["high"]).all(axis=1)
                 of_these = f"{inside[has_ends].mean(axis=0).min():.3f}" if has_ends.any() else "-"
                 print(
                     f"| {predictors} | {noise.value} | {size:,} | {inside.mean(axis=0).min():.3f} "
@@ -130,26 +131,30 @@ def print_coefficients(draws: int, sizes: Sequence[int]) -> None:
 
 
 def print_determination(draws: int, sizes: Sequence[int]) -> None:
-    """Print the coverage of intervals of R^2, the least and the largest over `EXPLAINED`."""
+    """Print the smallest and largest coverage of intervals of R^2 over `EXPLAINED`."""
     print("| predictors | noise | rows | covered | clear | of these covered | mean width | bias |")
     print("|--:|---|--:|--:|--:|--:|--:|--:|")
     for predictors in PREDICTORS:
         for noise in NOISE:
             for size in sizes:
-                covered, clear, of_these, widths, biases = [], [], [], [], []
+                covered = []
+                clear = []
+                of_these = []
+                widths = []
+                biases = []
                 for exact in EXPLAINED:
                     truth = determination_truth(predictors, exact)
-                    found = determination_columns(
+                    columns = determination_columns(
                         drawn_moments(truth, size, noise, draws, 1, response=False)
                     )
-                    inside = (found["low"] <= exact + 1e-9) & (exact <= found["high"] + 1e-9)
-                    is_clear = np.isfinite(found["r_squared"])
+                    inside = (columns["low"] <= exact + 1e-9) & (exact <= columns["high"] + 1e-9)
+                    is_clear = np.isfinite(columns["r_squared"])
                     covered.append(inside.mean())
                     clear.append(is_clear.mean())
                     if is_clear.mean() > 0.005:
                         of_these.append(inside[is_clear].mean())
-                        widths.append((found["high"] - found["low"])[is_clear].mean())
-                        biases.append(found["r_squared"][is_clear].mean() - exact)
+                        widths.append((columns["high"] - columns["low"])[is_clear].mean())
+                        biases.append(columns["r_squared"][is_clear].mean() - exact)
                 print(
                     f"| {predictors} | {noise.value} | {size:,} | {_range(covered)} "
                     f"| {_range(clear)} | {_range(of_these)} | {_range(widths)} "
@@ -159,7 +164,7 @@ def print_determination(draws: int, sizes: Sequence[int]) -> None:
 
 
 def _range(numbers: Sequence[float]) -> str:
-    """Return the least and the largest number as text."""
+    """Return the smallest and the largest number as text."""
     if not numbers:
         return "-"
     return f"{min(numbers):.3f} to {max(numbers):.3f}"

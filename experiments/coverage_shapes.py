@@ -12,8 +12,8 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
 
     Args:
         size: number of cells.
-        records: of each but the empty one.
-        seed: of the shapes and of the records.
+        records: number of records of each histogram except the empty one.
+        seed: seed of the shapes and of the records.
 
     >>> {name: int(x.sum()) for name, x in histograms(64, 100, 1).items()}["empty"]
     0
@@ -41,11 +41,11 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
         "daily": 1.1 + np.sin(2 * np.pi * np.arange(size) / 24) + (t > 0.5),
         "one cell": np.where(np.arange(size) == size // 3, 1.0, 1e-4 / size),
     }
-    made = {
+    counts = {
         name: r.multinomial(records, share / share.sum()).astype(np.int64)
         for name, share in shares.items()
     }
-    return {"empty": np.zeros(size, dtype=np.int64), **made}
+    return {"empty": np.zeros(size, dtype=np.int64), **counts}
 
 
 def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
@@ -71,32 +71,29 @@ def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
         "band": np.exp(-(((t[:, None] - t) / 0.05) ** 2)),
         "heavy tail": r.permutation(1 / (1 + np.arange(side**2)) ** 1.2).reshape(side, side),
     }
-    made = {
-        name: r.multinomial(records, (one / one.sum()).reshape(-1)).reshape(side, side)
-        for name, one in shares.items()
-    }
-    return {
-        "empty": np.zeros((side, side), dtype=np.int64),
-        **{name: one.astype(np.int64) for name, one in made.items()},
-    }
+    counts = {"empty": np.zeros((side, side), dtype=np.int64)}
+    for name, share in shares.items():
+        cells = r.multinomial(records, (share / share.sum()).reshape(-1))
+        counts[name] = cells.reshape(side, side).astype(np.int64)
+    return counts
 
 
 def real_histograms(data: Path, size: int) -> dict[str, Wholes]:
     """Read the histograms of ``hist1d``, with cells joined to ``size`` cells."""
-    found = {
+    full = {
         path.name.split(".")[0]: np.load(path).astype(np.int64)
         for path in sorted((data / "hist1d").glob("*.npy"))
     }
-    return {name: x.reshape(size, -1).sum(axis=1) for name, x in found.items()}
+    return {name: x.reshape(size, -1).sum(axis=1) for name, x in full.items()}
 
 
 def real_tables(data: Path, side: int) -> dict[str, Wholes]:
     """Read the tables of ``hist2d``, with cells joined to side x side."""
-    found = {
+    full = {
         path.name.split(".")[0]: np.load(path).astype(np.int64)
         for path in sorted((data / "hist2d").glob("*.npy"))
     }
     return {
         name: x.reshape(side, x.shape[0] // side, side, -1).sum(axis=(1, 3))
-        for name, x in found.items()
+        for name, x in full.items()
     }

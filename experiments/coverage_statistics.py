@@ -1,11 +1,12 @@
-"""What the intervals of statistics, of K-norm noise and of plans after earlier releases cover.
+"""Measure the coverage of intervals of statistics, K-norm noise and plans after releases.
 
     python -m experiments.coverage_statistics [--releases 300] [--only NAME ...]
 
-Whole releases of made-up rows in groups of 20 to 3000 rows, with noise from a seed; nominal 95%.
-Prints the table of docs/results/coverage.md: the share of true values inside their intervals, the
-lowest share of a group, the share of intervals that rule out a value, and how many of these cover.
-An interval rules out no value if it has no ends, or has the ends that the bounds imply.
+The study simulates whole releases of synthetic rows in groups of 20 to 3000 rows, with noise from a
+seed and a nominal level of 95%. Prints the table of docs/results/coverage.md: the share of true
+values inside their intervals, the lowest share of a group, the share of intervals that rule out a
+value, and the coverage of these. An interval rules out no value if it has no ends, or the ends that
+the bounds imply.
 """
 
 import argparse
@@ -48,12 +49,12 @@ class Study(NamedTuple):
     """Intervals of one kind of statistic over many releases.
 
     Attributes:
-        plan: makes the plan from a budget.
-        truth: the true values, of shape (items, groups).
-        intervals: reads the intervals of a release.
+        plan: function from a budget to the plan.
+        truth: function that returns the true values, of shape (items, groups).
+        intervals: function that reads the intervals of a release.
         widest: the ends that the bounds imply.
-        by_group: whether the last axis has one entry a size of `SIZES`.
-        earlier: whether every release has a separate earlier one, which its plan counts.
+        by_group: whether the last axis has one entry for each size of `SIZES`.
+        earlier: whether every release follows a separate earlier one, which its plan uses.
     """
 
     plan: Callable[[Any], ln.Plan]
@@ -71,16 +72,16 @@ def people() -> pd.DataFrame:
     parts = []
     for name, size in zip(GROUPS, SIZES, strict=True):
         common = rng.normal(size=size)
-        drawn = {
+        drawn_values = {
             "pay": 45 + 15 * common + 10 * rng.normal(size=size),
             "hours": 30 + 8 * common + 8 * rng.normal(size=size),
             "tenure": 15 - 5 * common + 8 * rng.normal(size=size),
             "weight": 3 + common + rng.gamma(1, 1, size),
         }
-        columns = {key: np.rint(values.clip(*BOUNDS[key])) for key, values in drawn.items()}
+        columns = {key: np.rint(values.clip(*BOUNDS[key])) for key, values in drawn_values.items()}
         parts.append(pd.DataFrame({"group": name, **columns}))
-    drawn_rows = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(BOUNDS, int))
-    return drawn_rows.assign(pay_cell=drawn_rows["pay"])
+    frame = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(BOUNDS, int))
+    return frame.assign(pay_cell=frame["pay"])
 
 
 @cache
@@ -125,22 +126,24 @@ def quantile_study(strategy: str, weighted_by: str | None = None) -> Study:
 
 
 def true_quantiles(values: pd.Series, weights: pd.Series | None) -> list[float]:
-    """Return the least values up to which the shares of the weights lie."""
+    """Return the smallest values up to which the weights add up to the shares."""
     ordered = values.sort_values()
-    upto = np.arange(1, len(ordered) + 1) if weights is None else weights[ordered.index].cumsum()
-    upto = np.asarray(upto, dtype=float)
-    places = np.searchsorted(upto, np.array(SHARES) * upto[-1])
-    return [float(ordered.iloc[place]) for place in places]
+    if weights is None:
+        cumulated = np.arange(1.0, len(ordered) + 1)
+    else:
+        cumulated = weights[ordered.index].cumsum().to_numpy(dtype=float)
+    positions = np.searchsorted(cumulated, np.array(SHARES) * cumulated[-1])
+    return [float(ordered.iloc[position]) for position in positions]
 
 
 def variance_study(*, of_deviations: bool) -> Study:
     """Study variances or standard deviations of the pay by group."""
 
     def intervals(release: ln.Release) -> Intervals:
-        found = ln.variances(release, "pay", by=["group"])
+        statistics = ln.variances(release, "pay", by=["group"])
         if of_deviations:
-            return stacked(found.std_dev_low, found.std_dev_high)
-        return stacked(found.low, found.high)
+            return stacked(statistics.std_dev_low, statistics.std_dev_high)
+        return stacked(statistics.low, statistics.high)
 
     largest = 50.0 if of_deviations else 2500.0
     return Study(
@@ -162,13 +165,13 @@ def pair_study(*, of_covariances: bool) -> Study:
         return matrix.to_numpy()[np.triu_indices(3, 1)].tolist()
 
     def intervals(release: ln.Release) -> Intervals:
-        found = ln.correlations(release, NAMES, by=["group"])
+        statistics = ln.correlations(release, NAMES, by=["group"])
         if of_covariances:
-            return stacked(found.covariance_low, found.covariance_high)
-        return stacked(found.low, found.high)
+            return stacked(statistics.covariance_low, statistics.covariance_high)
+        return stacked(statistics.low, statistics.high)
 
-    # a covariance is at most a quarter of the product of both distances of the bounds; the
-    # narrowest pair decides which intervals count as having ends
+    # A covariance is at most a quarter of the product of both distances of the bounds. The pair
+    # with the smallest limit determines which intervals count as finite.
     largest = 60.0 * 40.0 / 4 if of_covariances else 1.0
     return Study(plan, lambda: by_group(truth), intervals, widest=(-largest, largest))
 
@@ -185,8 +188,8 @@ def coefficient_study(predictors: Sequence[str]) -> Study:
         return np.linalg.lstsq(design, rows["pay"].to_numpy(), rcond=None)[0].tolist()
 
     def intervals(release: ln.Release) -> Intervals:
-        found = ln.regression(release, "pay", on=predictors, by=["group"])
-        return stacked(found.low, found.high)
+        statistics = ln.regression(release, "pay", on=predictors, by=["group"])
+        return stacked(statistics.low, statistics.high)
 
     return Study(plan, lambda: by_group(truth), intervals)
 
@@ -249,21 +252,24 @@ STUDIES: dict[str, Study] = {
 
 
 def covered(study: Study, budget: Any, releases: int, seed: int = 0) -> tuple[BoolArray, BoolArray]:
-    """Return which intervals hold the truth, and which have ends.
+    """Return which intervals contain the truth, and which have ends.
 
     Both have the shape (releases, items, groups).
     """
     truth = study.truth()
     plan = study.plan(budget)
-    inside, has_ends = [], []
+    inside = []
+    has_ends = []
     for number in range(seed, seed + releases):
         current = plan
         if study.earlier:
             first = ln.release(plan, people(), seed=10**6 + number)
             current = ln.plan(plan.workload, plan.privacy, after=[first])
-        found = study.intervals(ln.release(current, people(), seed=number))
-        inside.append((found.low <= truth + 1e-9) & (truth <= found.high + 1e-9))
-        has_ends.append((found.low > study.widest[0]) | (found.high < study.widest[1]))
+        intervals = study.intervals(ln.release(current, people(), seed=number))
+        low = intervals.low
+        high = intervals.high
+        inside.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
+        has_ends.append((low > study.widest[0]) | (high < study.widest[1]))
     return np.array(inside), np.array(has_ends)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from experiments.common import Row, legend_below, pyplot, save
 
-# Same colour for the same measured queries; dashed for even budgets, full for the best; ours apart
-# from all.
+# Strategies with the same measured queries have the same colour: dashed lines for even budgets,
+# solid lines for the best budgets. Our strategies have other colours.
 _STYLE: dict[str, dict[str, Any]] = {
     "I": {"color": "#777777", "linestyle": "-", "marker": "x"},
     "Q": {"color": "#3b75af", "linestyle": "--", "marker": "o"},
@@ -38,15 +38,17 @@ def _style(name: str) -> dict[str, Any]:
 
 
 def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
-    """Draw figures 4 and 5: relative error against epsilon, a panel per workload."""
+    """Draw figures 4 and 5: relative error by epsilon, a panel for each workload."""
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     figure, axes = pyplot().subplots(2, 3, figsize=(11, 6.4), sharex=True)
     for panel, workload in zip(axes.flat, workloads, strict=True):
         for name in strategies:
-            own = [row for row in rows if (row["workload"], row["strategy"]) == (workload, name)]
-            x = [row["epsilon"] for row in own]
-            y = [row["relative error"] for row in own]
+            matching = [
+                row for row in rows if (row["workload"], row["strategy"]) == (workload, name)
+            ]
+            x = [row["epsilon"] for row in matching]
+            y = [row["relative error"] for row in matching]
             panel.plot(
                 x,
                 y,
@@ -124,19 +126,19 @@ def draw_growth(rows: Sequence[Row], stem: Path) -> None:
         for name in dict.fromkeys(
             row["strategy"] for row in rows if row["strategy"] != "lower bound"
         ):
-            own = [row for row in rows if (row["k"], row["strategy"]) == (k, name)]
-            d = [row["d"] for row in own]
+            matching = [row for row in rows if (row["k"], row["strategy"]) == (k, name)]
+            d = [row["d"] for row in matching]
             panel.plot(
                 d,
-                [row["measured"] for row in own],
+                [row["measured"] for row in matching],
                 label=_LABELS.get(name, name),
                 **{**_style(name), "linestyle": "-"},
             )
             if name != "covering":
-                last = own[-1]["ratio"]
+                last = matching[-1]["ratio"]
                 panel.plot(
                     d,
-                    [row["bound"] * last for row in own],
+                    [row["bound"] * last for row in matching],
                     color=_STYLE[name]["color"],
                     linestyle=":",
                     linewidth=1.1,

@@ -1,11 +1,11 @@
-"""The strategies of Cormode et al. for marginals, and ours.
+"""Prepare the strategies of Cormode et al. for marginals, and ours.
 
 Their errors are in closed form, and their noise can be drawn.
 
-Every strategy here is unbiased and linear, so its error is its noise whatever the data are: the
-functions draw errors, not answers. Unit noise throughout: a query of weight 1 has Laplace noise of
-scale 1 (variance 2), which is epsilon = 1. Errors scale with 1 / epsilon. Attribute sets are tuples
-of attribute numbers, as in the planner.
+Every strategy here is unbiased and linear, so its error is its noise for all data: the functions
+draw errors, not answers. All noise is unit noise: a query of weight 1 has Laplace noise of scale 1
+(variance 2), which is epsilon = 1. Errors scale with 1 / epsilon. Attribute sets are tuples of
+attribute numbers, as in the planner.
 """
 
 import math
@@ -33,9 +33,9 @@ from leastnoise._workload import Workload, identity, queries
 
 Errors = dict[AttributeSet, Reals]
 PAPER = ("I", "Q", "Q+", "F", "F+", "C", "C+")
-OURS = "covering"
-STRATEGIES = (*PAPER, OURS)
-GAUSSIAN_OURS = "residual"
+OUR_STRATEGY = "covering"
+STRATEGIES = (*PAPER, OUR_STRATEGY)
+OUR_GAUSSIAN_STRATEGY = "residual"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,13 @@ class Method:
     """A strategy prepared for a workload.
 
     Args:
-        error: expected total squared error at unit noise, as the strategy is (before the paper's
-            consistency step); times 2 / epsilon^2.
-        measured: the tables that are counted.
+        error: expected total squared error at unit noise, before the paper's consistency step;
+            multiply by 2 / epsilon^2.
+        measured: the measured tables.
         theta: the weight of each of their cells (noise scale 1 / theta), empty for Fourier
             coefficients.
-        draw: errors of all asked marginals at epsilon 1, consistent as in the paper.
+        draw: function that draws the errors of all requested marginals at epsilon 1, after the
+            paper's consistency step.
     """
 
     error: float
@@ -57,7 +58,7 @@ class Method:
     draw: Callable[[np.random.Generator], Errors]
 
 
-def ways(count: int, *sizes: int) -> list[AttributeSet]:
+def sets_of_sizes(count: int, *sizes: int) -> list[AttributeSet]:
     """List all attribute sets of some sizes."""
     return [attributes for k in sizes for attributes in combinations(range(count), k)]
 
@@ -65,26 +66,29 @@ def ways(count: int, *sizes: int) -> list[AttributeSet]:
 def cube_workload(count: int, name: str) -> list[AttributeSet]:
     """List the marginals of Qk, Qk* or Qka.
 
-    Qk* adds every second of the next larger ones, and Qka the next larger ones with
-    attribute 0.
+    Qk* adds every second marginal of k + 1 attributes, and Qka all of them with attribute 0.
     """
     k = int(name[0])
-    larger = ways(count, k + 1)
-    return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
+    larger = sets_of_sizes(count, k + 1)
+    targets = sets_of_sizes(count, k)
+    if name.endswith("*"):
+        targets += larger[::2]
+    elif name.endswith("a"):
+        targets += [attributes for attributes in larger if 0 in attributes]
+    return targets
 
 
 def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     """Prepare a strategy: choose the measurements and divide the budget.
 
     Args:
-        name: one of STRATEGIES; a plus stands for the best split of the budget, none for an even
-            one.
-        shape: values per attribute.
-        targets: the asked marginals, every cell with weight 1.
+        name: one of STRATEGIES; with a plus the budget is split optimally, without one evenly.
+        shape: number of values of each attribute.
+        targets: the requested marginals, every cell with weight 1.
     """
-    if name == OURS:
+    if name == OUR_STRATEGY:
         return _covering(shape, targets)
-    make = {"I": _base_counts, "Q": _asked, "F": _fourier, "C": _cuboids}[name[0]]
+    make = {"I": _base_counts, "Q": _targets, "F": _fourier, "C": _cuboids}[name[0]]
     return make(shape, targets, even=name[-1] != "+")
 
 
@@ -99,19 +103,19 @@ def _noise(
     }
 
 
-def _aggregated(cube: Reals, attributes: AttributeSet, kept: AttributeSet) -> Reals:
-    """Sum a cube over the attributes that are not kept."""
-    return np.asarray(
-        cube.sum(axis=tuple(axis for axis, i in enumerate(attributes) if i not in kept))
-    )
+def _aggregated(cube: Reals, attributes: AttributeSet, remaining: AttributeSet) -> Reals:
+    """Sum a cube over the attributes that do not remain."""
+    axes = tuple(axis for axis, i in enumerate(attributes) if i not in remaining)
+    return np.asarray(cube.sum(axis=axes))
 
 
 def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet]) -> Errors:
     """Estimate consistent marginals from tables by least squares with weights theta^2.
 
-    Every residual component is the average over the tables that have it, each with its weight over
-    the cells that it sums over. With ones as weights this is the paper's consistency step, least
-    squares over Fourier coefficients, for attributes of any size.
+    Every residual component is the average over the tables that contain it. Each table has the
+    weight theta^2 divided by the number of cells that a cell of the component sums over. With ones
+    as weights this is the paper's consistency step, least squares over Fourier coefficients, for
+    attributes of any size.
 
     >>> agreed = least_squares(
     ...     {(0,): np.array([6.0, 4.0]), (): np.array(13.0)}, np.ones(2), [(0,), ()]
@@ -135,7 +139,7 @@ def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet])
     }
 
 
-# One table has all marginals, so `even` changes nothing.
+# One table contains all marginals, so `even` has no effect.
 def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001
     """Prepare the measurement of all cells."""
     every = tuple(range(len(shape)))
@@ -145,7 +149,7 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even:
         """Draw the errors of the targets."""
         tables = _noise(rng, shape, [every], np.ones(1))
         for target in sorted(targets, key=len, reverse=True):
-            # A smaller table is added up from a larger one that is there.
+            # Sum a smaller table from a larger one if there is one.
             source = next(
                 (table for table in tables if len(table) == largest and set(target) <= set(table)),
                 every,
@@ -156,8 +160,8 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even:
     return Method(math.prod(shape) * float(len(targets)), (every,), np.ones(1), draw)
 
 
-def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
-    """Prepare the measurement of the targets themselves."""
+def _targets(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
+    """Prepare the measurement of the targets."""
     sizes = table_sizes(shape, targets)
     ones = np.ones(len(targets))
     if even:
@@ -177,15 +181,14 @@ def fourier_groups(
 ) -> dict[AttributeSet, tuple[int, float]]:
     """Count the Fourier coefficients on exactly each set of attributes.
 
-    Each count comes with the error that unit noise on one coefficient adds.
-
-    The error counts the cells that exist, not those that the binary coding adds.
+    The second number of an entry is the error that unit noise on one coefficient adds. It leaves
+    out the cells that only the binary coding has.
     """
     domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)}).as_complete()
     tables = [dict.fromkeys((domain.names[i] for i in target), identity()) for target in targets]
-    asked = Workload(domain, tuple(queries(domain, table).products[0] for table in tables))
+    workload = Workload(domain, tuple(queries(domain, table).products[0] for table in tables))
     groups = {}
-    for (_, tau), added in coefficient_errors(asked).items():
+    for (_, tau), added in coefficient_errors(workload).items():
         attributes = tuple(domain.names.index(name) for name in tau)
         groups[attributes] = math.prod((1 << bits_of(shape[i])) - 1 for i in attributes), added
     return groups
@@ -257,7 +260,7 @@ def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
 
 
 def least_squares_error(
-    shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method
+    shape: Sequence[int], targets: Sequence[AttributeSet], prepared: Method
 ) -> float:
     """Return the expected total squared error of Q, Q+, C or C+ at unit noise.
 
@@ -266,24 +269,22 @@ def least_squares_error(
     closure = downward_closure(shape, targets)
     return total_squared_error(
         coefficients(closure, dict.fromkeys(targets, 1.0)),
-        eigenvalues(closure, ready.measured, ready.theta),
+        eigenvalues(closure, prepared.measured, prepared.theta),
     )
 
 
-def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method) -> float:
+def consistent_error(
+    shape: Sequence[int], targets: Sequence[AttributeSet], prepared: Method
+) -> float:
     """Return the expected total squared error of Q or Q+ after the paper's consistency step.
 
-    That step is unweighted; the noise is unit noise.
+    The consistency step has no weights; the noise is unit noise.
     """
     closure = downward_closure(shape, targets)
     matrix = incidence(closure, targets)
-    return float(
-        (
-            dimensions(closure)
-            * np.asarray(matrix @ (1 / ready.theta**2))
-            / np.asarray(matrix @ np.ones(len(targets)))
-        ).sum()
-    )
+    variances = np.asarray(matrix @ (1 / prepared.theta**2))
+    counts = np.asarray(matrix @ np.ones(len(targets)))
+    return float((dimensions(closure) * variances / counts).sum())
 
 
 def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Mapping[str, float]:
@@ -304,7 +305,7 @@ def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Ma
         "F+": float(number @ np.sqrt(added)) ** 2,
         "C": float(cuboids.sum()) * len(cover.tables),
         "C+": grouped_budgets(cuboids, np.ones(len(cover.tables)), 2).error,
-        GAUSSIAN_OURS: residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))[
-            1
-        ],
+        OUR_GAUSSIAN_STRATEGY: residual_noise(
+            closure, coefficients(closure, dict.fromkeys(targets, 1.0))
+        )[1],
     }

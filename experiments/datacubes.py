@@ -4,8 +4,8 @@ The authors are Cormode, Procopiuc, Srivastava and Yaroslavtsev. Our strategies 
 
     leastnoise experiments datacubes --data ../shared/data [--out DIR] [--quick]
 
-Writes CSV tables, SVG and PNG figures, and says which claims of the paper come out. Add/remove
-neighbours, noise from a seed.
+Writes CSV tables, SVG and PNG figures, and reports which claims of the paper it reproduces.
+Neighbours differ by one added or removed row, and the noise comes from a seed.
 """
 
 import csv
@@ -20,8 +20,8 @@ import numpy as np
 from experiments.common import Report, Row, Wholes, standard_error, write_csv
 from experiments.datacube_figures import draw_growth, draw_relative_errors, draw_seconds
 from experiments.datacube_strategies import (
-    GAUSSIAN_OURS,
-    OURS,
+    OUR_GAUSSIAN_STRATEGY,
+    OUR_STRATEGY,
     PAPER,
     STRATEGIES,
     Errors,
@@ -30,7 +30,7 @@ from experiments.datacube_strategies import (
     gaussian_errors,
     least_squares_error,
     method,
-    ways,
+    sets_of_sizes,
 )
 from leastnoise._domain import Coded, Domain
 from leastnoise._strategies._residual_algebra import AttributeSet, table_sizes
@@ -68,16 +68,16 @@ def run(
 
     Args:
         data: the folder with ``microdata/adult8.csv`` and ``microdata/nltcs.csv``.
-        out: where tables and figures go; made if it is not there.
+        out: the folder for tables and figures, created if it is missing.
         quick: few draws and small growth, in about a minute.
-        seed: of the noise.
-        report: called with every line to be shown.
+        seed: seed of the noise.
+        report: called with every line of progress.
 
     Returns:
         The rows of every table, by its name.
 
     Raises:
-        InputError: a file is not there.
+        InputError: a file is missing.
     """
     files = {data_set.name: data / "microdata" / data_set.file for data_set in DATA_SETS}
     for path in files.values():
@@ -114,8 +114,8 @@ def run(
             f"{row['here']}"
         )
     for data_set in DATA_SETS:
-        own = [row for row in tables["relative_error"] if row["data"] == data_set.name]
-        draw_relative_errors(own, data_set.name, out / data_set.figure)
+        matching = [row for row in tables["relative_error"] if row["data"] == data_set.name]
+        draw_relative_errors(matching, data_set.name, out / data_set.figure)
     draw_seconds(
         [row for row in tables["seconds"] if row["data"] == "NLTCS"], out / "figure-6-seconds"
     )
@@ -148,35 +148,37 @@ def _workload(
     seconds = []
     for name in STRATEGIES:
         times = [time.process_time()]
-        ready = method(name, shape, targets)
+        prepared = method(name, shape, targets)
         times.append(time.process_time())
-        for _ in _counts(table, ready.measured):
+        for _ in _counts(table, prepared.measured):
             pass
         times.append(time.process_time())
         rng = np.random.default_rng(
             [seed, STRATEGIES.index(name), WORKLOADS.index(workload), len(data_set.name)]
         )
-        ready.draw(rng)
+        prepared.draw(rng)
         times.append(time.process_time())
         steps = dict(
             zip(("plan", "count", "noise and recovery"), np.diff(times).tolist(), strict=True)
         )
         seconds.append({**head, "strategy": name, **steps})
-        errors = {name: 2 * ready.error}
+        errors = {name: 2 * prepared.error}
         if name[0] in "QC":
-            errors[f"{name}, least squares"] = 2 * least_squares_error(shape, targets, ready)
+            errors[f"{name}, least squares"] = 2 * least_squares_error(shape, targets, prepared)
         if name[0] == "Q":
-            errors[f"{name}, consistent"] = 2 * consistent_error(shape, targets, ready)
+            errors[f"{name}, consistent"] = 2 * consistent_error(shape, targets, prepared)
         expected += [
-            {**head, "budget": "pure", "strategy": one, "total": error}
-            for one, error in errors.items()
+            {**head, "budget": "pure", "strategy": strategy, "total": error}
+            for strategy, error in errors.items()
         ]
         for epsilon in EPSILONS:
-            found = [_relative_error(ready.draw(rng), mean, cells) / epsilon for _ in range(draws)]
+            relative_errors = [
+                _relative_error(prepared.draw(rng), mean, cells) / epsilon for _ in range(draws)
+            ]
             numbers = {
                 "epsilon": epsilon,
-                "relative error": float(np.mean(found)),
-                "standard error": standard_error(found),
+                "relative error": float(np.mean(relative_errors)),
+                "standard error": standard_error(relative_errors),
             }
             relative.append({**head, "strategy": name, **numbers})
     for name, error in gaussian_errors(shape, targets).items():
@@ -186,11 +188,14 @@ def _workload(
 
 def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Wholes]]:
     """Yield the marginals of a table."""
-    wanted = list(sets)
+    attribute_sets = list(sets)
     counted = exact_marginals(
-        table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted]
+        table, [tuple(table.domain.names[i] for i in attributes) for attributes in attribute_sets]
     )
-    return ((attributes, values) for attributes, (_, values) in zip(wanted, counted, strict=True))
+    return (
+        (attributes, values)
+        for attributes, (_, values) in zip(attribute_sets, counted, strict=True)
+    )
 
 
 def _relative_error(errors: Errors, mean: Mapping[AttributeSet, float], cells: float) -> float:
@@ -202,13 +207,13 @@ def _relative_error(errors: Errors, mean: Mapping[AttributeSet, float], cells: f
 
 def _line(data: str, workload: str, rows: list[Row]) -> str:
     """Return a line of the report."""
-    own = {
+    rmse = {
         row["strategy"]: row["rmse"]
         for row in rows
         if (row["data"], row["workload"], row["budget"]) == (data, f"Q{workload}", "pure")
     }
     return f"{data} Q{workload:2}  RMSE at epsilon 1:  " + "  ".join(
-        f"{name} {own[name]:.1f}" for name in STRATEGIES
+        f"{name} {rmse[name]:.1f}" for name in STRATEGIES
     )
 
 
@@ -237,12 +242,12 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     workloads = [f"Q{name}" for name in WORKLOADS]
 
     def less(
-        data: str, workload: str, one: str, values: Mapping[tuple[str, str, str], float] = rmse
+        data: str, workload: str, name: str, values: Mapping[tuple[str, str, str], float] = rmse
     ) -> float:
         """Return by how much the error of a strategy's + variant is smaller."""
-        return 1 - values[data, workload, f"{one}+"] / values[data, workload, one]
+        return 1 - values[data, workload, f"{name}+"] / values[data, workload, name]
 
-    def best(data: str, workload: str) -> str:
+    def best_strategy(data: str, workload: str) -> str:
         """Return the best strategy on a workload."""
         return min(PAPER, key=lambda name: relative[data, workload, name])
 
@@ -273,18 +278,18 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         [less("NLTCS", workload, "C", values) for workload in workloads]
         for values in (rmse, relative)
     ]
-    raw, after = (float(np.mean(own)) for own in gains)
+    raw, after = (float(np.mean(gains_of_kind)) for gains_of_kind in gains)
     here = (
         f"{raw:.1%}, {min(gains[0]):.1%} to {max(gains[0]):.1%} (simulated, after consistency: "
         f"{after:.1%})"
     )
     add("NLTCS: error of C+ below C, mean", "about 5%", here, 0.03 <= raw <= 0.07)
-    never = [best("Adult", workload) for workload in workloads]
+    best_on_adult = [best_strategy("Adult", workload) for workload in workloads]
     add(
         "Adult: base counts are never useful",
         "never the best",
-        f"best: {', '.join(never)}",
-        "I" not in never,
+        f"best: {', '.join(best_on_adult)}",
+        "I" not in best_on_adult,
     )
     worse = [
         relative["Adult", w, "F+"] / min(relative["Adult", w, name] for name in ("Q+", "C+"))
@@ -296,34 +301,32 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         f"{min(worse):.1f} to {max(worse):.1f} times the better of Q+ and C+",
         min(worse) > 1,
     )
-    raised = [relative["Adult", w, "F+"] / relative["Adult", w, "F"] - 1 for w in workloads]
+    added_errors = [relative["Adult", w, "F+"] / relative["Adult", w, "F"] - 1 for w in workloads]
     lowered = [less("Adult", w, "F") for w in workloads]
     here = (
-        f"relative error {min(raised):+.0%} to {max(raised):+.0%}, "
+        f"relative error {min(added_errors):+.0%} to {max(added_errors):+.0%}, "
         f"RMSE {-max(lowered):+.0%} to {-min(lowered):+.0%}"
     )
-    add("Adult: F+ improves on F", "improves", here, max(raised) < 0)
-    first = [best("NLTCS", workload) for workload in workloads[:3]]
+    add("Adult: F+ improves on F", "improves", here, max(added_errors) < 0)
+    first = [best_strategy("NLTCS", workload) for workload in workloads[:3]]
     add(
         "NLTCS, k = 1: C has the least error",
         "C",
         ", ".join(first),
         all(name[0] == "C" for name in first),
     )
-    last = [best("NLTCS", workload) for workload in workloads[4:]]
+    last = [best_strategy("NLTCS", workload) for workload in workloads[4:]]
     add(
         "NLTCS Q2*, Q2a: base counts are best",
         "I",
         ", ".join(last),
         all(name == "I" for name in last),
     )
-    slow, quick = (
-        max(
-            value
-            for (data, _, name), value in seconds.items()
-            if data == "NLTCS" and name[0] in group
-        )
-        for group in ("C", "IQF")
+    slow = max(
+        value for (data, _, name), value in seconds.items() if data == "NLTCS" and name[0] == "C"
+    )
+    quick = max(
+        value for (data, _, name), value in seconds.items() if data == "NLTCS" and name[0] in "IQF"
     )
     add("NLTCS: the clustering takes hours", "hours", f"at most {slow:.1f} s", slow > 3600)
     add(
@@ -332,16 +335,16 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         f"at most {quick:.2f} s",
         quick < 1,
     )
-    others = {
+    best_others = {
         (data.name, workload): min(
             value
             for key, value in rmse.items()
-            if key[:2] == (data.name, workload) and key[2] != OURS
+            if key[:2] == (data.name, workload) and key[2] != OUR_STRATEGY
         )
         for data in DATA_SETS
         for workload in workloads
     }
-    ratio = [(rmse[*key, OURS] / value) ** 2 for key, value in others.items()]
+    ratio = [(rmse[*key, OUR_STRATEGY] / value) ** 2 for key, value in best_others.items()]
     here = f"{min(ratio):.2f} to {max(ratio):.2f}"
     add(
         "ours: expected squared error over the best other, least squares included",
@@ -355,23 +358,22 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
 def growth(*, quick: bool) -> list[Row]:
     """Compute table 1: L1 noise of k-way marginals of d binary attributes over the bound.
 
-    Epsilon or mu is 1, and the bound has no constants.
-
-    Measured is 2^k times the root mean square error of a cell, which the L1 noise is below.
+    Epsilon or mu is 1, and the bound has no constants. The column "measured" is 2^k times the root
+    mean square error of a cell, an upper bound of the L1 noise.
     """
     rows: list[Row] = []
     for k, counts in GROWTH.items():
         for d in counts[:3] if quick else counts:
-            targets = ways(d, k)
+            targets = sets_of_sizes(d, k)
             number = float(math.comb(d, k))
             cells = 2.0**k * number
-            best = k * math.sqrt(number * math.comb(d + k, k))
+            best_bound = k * math.sqrt(number * math.comb(d + k, k))
             bounds = {
                 "I": 2 ** ((d + k) / 2),
                 "Q": 2**k * number,
                 "F": k * number * 2 ** (k / 2),
-                "F+": best,
-                OURS: best,
+                "F+": best_bound,
+                OUR_STRATEGY: best_bound,
             }
             for name, bound in bounds.items():
                 if name == "I":
@@ -385,7 +387,7 @@ def growth(*, quick: bool) -> list[Row]:
                     "Gaussian",
                     k,
                     d,
-                    GAUSSIAN_OURS,
+                    OUR_GAUSSIAN_STRATEGY,
                     residual_optimum(d, k) / cells,
                     math.sqrt(k * math.comb(d + k, k)),
                 )

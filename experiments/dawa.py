@@ -5,10 +5,9 @@ The other mechanisms are published ones.
     leastnoise experiments dawa --data ../shared/data [--out DIR] [--quick]
     python -m experiments.dawa --data ../shared/data --full
 
-Workloads: every cell; 2000 ranges anywhere; 2000 ranges around five centres, their ends a standard
-    deviation of 256 or of 1024 cells away.
-The error is the mean absolute error of a query, in records. Ours are planned for all ranges, or for
-all cells. Noise comes from a seed.
+The workloads are every cell; 2000 ranges anywhere; and 2000 ranges around five centres, whose ends
+have a standard deviation of 256 or of 1024 cells. The error is the mean absolute error of a query,
+in records. Our mechanisms are planned for all ranges, or for all cells. Noise comes from a seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,15 @@ import numpy as np
 
 from baselines import ONE_DIMENSION, Baseline, Ranges
 from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated
-from experiments.dawa_comparison import FIXED, OURS, Errors, add_error, line, summary, write
+from experiments.dawa_comparison import (
+    DATA_INDEPENDENT,
+    OUR_MECHANISMS,
+    Errors,
+    add_error,
+    line,
+    summary,
+    write,
+)
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import evaluate_plan
 from leastnoise._estimation import Estimate
@@ -41,8 +48,8 @@ MARKS = {
     "large clustered": ("#c8682d", "s"),
 }
 WORKLOADS = tuple(MARKS)
-# These measure linear queries that are chosen without the data, so the data do not change their
-# errors.
+# These mechanisms measure linear queries that do not depend on the data, so their errors do not
+# depend on the data either.
 _DATA_INDEPENDENT = ("Identity", "Privelet", "H2", "HB", "GreedyH", "GreedyH, released reading")
 _QUERIES = 2000
 
@@ -52,12 +59,12 @@ class Size:
     """The numbers of data sets, budgets, queries and trials of a run.
 
     Args:
-        names: of the data sets, None for all.
+        names: names of the data sets, None for all.
         epsilons: budgets.
-        scales: numbers of records, None for as they are.
-        draws: random workloads.
-        trials: for each of them.
-        ours: which of our mechanisms.
+        scales: numbers of records, None for the number in the file.
+        draws: number of random workloads.
+        trials: number of trials of each workload.
+        ours: names of our mechanisms.
     """
 
     names: tuple[str, ...] | None = None
@@ -75,7 +82,7 @@ FULL = Size(
     scales=(None, 10**3, 10**4, 10**5, 10**6, 10**7),
     draws=5,
     trials=3,
-    ours=OURS,
+    ours=OUR_MECHANISMS,
 )
 
 
@@ -92,17 +99,17 @@ def run(
 
     Args:
         data: the folder with ``hist1d/*.n4096.npy``.
-        out: where tables and figures go; made if it is not there.
+        out: the folder for tables and figures, created if it is missing.
         quick: three data sets, one budget, one trial.
-        seed: of noise and random workloads.
-        report: called with every line to be shown.
-        size: how much is run; None for the default.
+        seed: seed of the noise and the random workloads.
+        report: called with every line of progress.
+        size: the size of the run; None for the default.
 
     Returns:
-        One row a data set, scale, budget and workload: the error of every mechanism, its standard
-        error, and our ratio to the best other.
+        One row for each data set, scale, budget and workload: the error of every mechanism, its
+        standard error, and the ratio of our error to the best other one.
     """
-    what = size or (QUICK if quick else DEFAULT)
+    run_size = size or (QUICK if quick else DEFAULT)
     files = sorted((data / "hist1d").glob("*.n4096.npy"))
     if not files:
         raise InputError(
@@ -112,13 +119,17 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     histograms = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in files}
     histograms = {
-        name: x for name, x in histograms.items() if what.names is None or name in what.names
+        name: x
+        for name, x in histograms.items()
+        if run_size.names is None or name in run_size.names
     }
     rows: list[Row] = []
-    for epsilon in what.epsilons:
-        fixed = data_independent_errors(len(next(iter(histograms.values()))), epsilon, what, seed)
+    for epsilon in run_size.epsilons:
+        fixed = data_independent_errors(
+            len(next(iter(histograms.values()))), epsilon, run_size, seed
+        )
         for number, (name, x) in enumerate(histograms.items()):
-            for scale in what.scales:
+            for scale in run_size.scales:
                 if scale is None:
                     scaled = x
                 else:
@@ -127,10 +138,10 @@ def run(
                         .multinomial(scale, x / x.sum())
                         .astype(np.int64)
                     )
-                found = errors(scaled, epsilon, what, [seed, number, scale or 0])
+                errors_of_data = errors(scaled, epsilon, run_size, [seed, number, scale or 0])
                 rows += summary(
                     {"data": name, "records": int(scaled.sum()), "epsilon": epsilon},
-                    {**fixed, **found},
+                    {**fixed, **errors_of_data},
                     WORKLOADS,
                 )
             write(rows, out, MARKS, lambda _: None)
@@ -151,87 +162,104 @@ def ranges_of(workload: str, cells: int, seed: Sequence[int]) -> Ranges:
     if workload == "uniform":
         low, high = np.sort(generator.integers(0, cells, (2, _QUERIES)), axis=0)
         return Ranges(low, high + 1)
-    spread = 256 if workload == "clustered" else 1024
+    deviation = 256 if workload == "clustered" else 1024
     centres = np.repeat(generator.integers(0, cells, 5), _QUERIES // 5)
-    before, behind = np.abs(generator.normal(0, spread, (2, len(centres)))).astype(np.int64)
-    return Ranges(np.maximum(centres - before, 0), np.minimum(centres + behind, cells - 1) + 1)
+    left, right = np.abs(generator.normal(0, deviation, (2, len(centres)))).astype(np.int64)
+    return Ranges(np.maximum(centres - left, 0), np.minimum(centres + right, cells - 1) + 1)
 
 
 @lru_cache(maxsize=4)
-def best_fixed(cells: int, asked: str) -> Plan:
+def best_data_independent(cells: int, query_set: str) -> Plan:
     """Return D: the best data-independent plan at epsilon 1."""
-    name = "identity" if asked == "identity" else "p_identity"
-    best = next(
+    name = "identity" if query_set == "identity" else "p_identity"
+    candidate = next(
         iter(
             try_strategies(
-                queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
+                queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=query_set),
                 Privacy(PureDP(1)),
                 name,
             )
         )
     )
-    if best.plan is None:
-        raise InputError(best.reason)
-    return best.plan
+    if candidate.plan is None:
+        raise InputError(candidate.reason)
+    return candidate.plan
 
 
 @lru_cache(maxsize=64)
-def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
-    """Plan our mechanism, which measures D where data-dependent choices do not help."""
+def plan_mechanism(cells: int, query_set: str, epsilon: str, strategy: str) -> Plan:
+    """Plan our mechanism, which measures D if data-dependent choices do not help."""
     privacy = Privacy(PureDP(epsilon))
-    workload = queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked)
-    reference = evaluate_plan(workload, rescale_noise(best_fixed(cells, asked).measured(), privacy))
+    workload = queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=query_set)
+    reference = evaluate_plan(
+        workload, rescale_noise(best_data_independent(cells, query_set).measured(), privacy)
+    )
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
 
-def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
+def errors(x: Wholes, epsilon: str, run_size: Size, seed: Sequence[int]) -> Errors:
     """Compute the errors of all data-dependent mechanisms."""
     cells = len(x)
-    found = Errors()
+    mechanism_errors = Errors()
     domain = Domain(cell=Integers(0, cells - 1)).as_complete()
     table = Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)})
     product = queries(domain, cell="identity").products[0]
-    for draw in range(what.draws):
-        asked = {workload: ranges_of(workload, cells, [*seed, draw]) for workload in WORKLOADS}
-        for trial in range(what.trials):
-            for number, strategy in enumerate(what.ours):
+    for draw in range(run_size.draws):
+        query_ranges = {
+            workload: ranges_of(workload, cells, [*seed, draw]) for workload in WORKLOADS
+        }
+        for trial in range(run_size.trials):
+            for number, strategy in enumerate(run_size.ours):
                 for kind in ("identity", "all_ranges"):
                     entropy = _entropy([*seed, draw, trial, number, len(kind)])
                     estimate = (
-                        simulated(planned(cells, kind, epsilon, strategy), table, entropy)
+                        simulated(plan_mechanism(cells, kind, epsilon, strategy), table, entropy)
                         .estimator()
                         .estimate(product)
                         .values
                     )
-                    _add_of_kind(found, strategy, kind, asked, estimate, x)
+                    _add_of_kind(mechanism_errors, strategy, kind, query_ranges, estimate, x)
             for number, baseline in enumerate(ONE_DIMENSION):
                 if baseline.name not in _DATA_INDEPENDENT:
-                    _run(found, baseline, x, epsilon, asked, [*seed, draw, trial, 100 + number])
-    return found
+                    _run(
+                        mechanism_errors,
+                        baseline,
+                        x,
+                        epsilon,
+                        query_ranges,
+                        [*seed, draw, trial, 100 + number],
+                    )
+    return mechanism_errors
 
 
-def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> Errors:
+def data_independent_errors(cells: int, epsilon: str, run_size: Size, seed: int) -> Errors:
     """Compute the errors of D and of other data-independent mechanisms.
 
     These errors do not depend on the data, so there are no records.
     """
-    found = Errors()
+    mechanism_errors = Errors()
     empty = np.zeros(cells, dtype=np.int64)
     table = Table(
         Domain(cell=Integers(0, cells - 1)).as_complete(), {"cell": np.zeros(0, dtype=np.int16)}
     )
-    for trial in range(max(4, what.trials)):
-        asked = {workload: ranges_of(workload, cells, [seed, trial]) for workload in WORKLOADS}
+    for trial in range(max(4, run_size.trials)):
+        query_ranges = {
+            workload: ranges_of(workload, cells, [seed, trial]) for workload in WORKLOADS
+        }
         for number, baseline in enumerate(ONE_DIMENSION):
             if baseline.name in _DATA_INDEPENDENT and (trial < 2 or not baseline.aware):
-                _run(found, baseline, empty, epsilon, asked, [seed, trial, number])
+                _run(
+                    mechanism_errors, baseline, empty, epsilon, query_ranges, [seed, trial, number]
+                )
         for kind in ("identity", "all_ranges"):
-            measured = rescale_noise(best_fixed(cells, kind).measured(), Privacy(PureDP(epsilon)))
+            measured = rescale_noise(
+                best_data_independent(cells, kind).measured(), Privacy(PureDP(epsilon))
+            )
             estimate = Estimate(simulate(measured, table, SeededEntropy(seed + trial))).marginal(
                 ("cell",)
             )
-            _add_of_kind(found, FIXED, kind, asked, estimate, empty)
-    return found
+            _add_of_kind(mechanism_errors, DATA_INDEPENDENT, kind, query_ranges, estimate, empty)
+    return mechanism_errors
 
 
 def _entropy(seed: Sequence[int]) -> SeededEntropy:
@@ -240,23 +268,28 @@ def _entropy(seed: Sequence[int]) -> SeededEntropy:
 
 
 def _add_of_kind(
-    found: Errors, name: str, kind: str, asked: Mapping[str, Ranges], estimate: Reals, x: Wholes
+    mechanism_errors: Errors,
+    name: str,
+    kind: str,
+    query_ranges: Mapping[str, Ranges],
+    estimate: Reals,
+    x: Wholes,
 ) -> None:
     """Add the errors of the workloads for which a plan is optimised.
 
     These are cells (``identity``) or all ranges.
     """
-    for workload, ranges in asked.items():
+    for workload, ranges in query_ranges.items():
         if (workload == "identity") == (kind == "identity"):
-            add_error(found, name, workload, ranges, estimate, x)
+            add_error(mechanism_errors, name, workload, ranges, estimate, x)
 
 
 def _run(
-    found: Errors,
+    mechanism_errors: Errors,
     baseline: Baseline,
     x: Wholes,
     epsilon: str,
-    asked: Mapping[str, Ranges],
+    query_ranges: Mapping[str, Ranges],
     seed: Sequence[int],
 ) -> None:
     """Add the errors of a baseline.
@@ -270,7 +303,7 @@ def _run(
         common = None
     else:
         common = baseline.run(x, epsilon, entropy)
-    for workload, ranges in asked.items():
+    for workload, ranges in query_ranges.items():
         try:
             if common is None:
                 estimate = baseline.run(x, epsilon, entropy, ranges)
@@ -279,11 +312,11 @@ def _run(
         except ValueError:
             # With few ranges, GreedyH can leave cells without any budget.
             continue
-        add_error(found, baseline.label, workload, ranges, estimate, x)
+        add_error(mechanism_errors, baseline.label, workload, ranges, estimate, x)
 
 
 if __name__ == "__main__":
-    given = arguments(
+    options = arguments(
         __doc__,
         data={"type": Path, "default": DATA},
         out={"type": Path, "default": Path("build/dawa")},
@@ -293,4 +326,9 @@ if __name__ == "__main__":
         },
         quick={"action": "store_true"},
     )
-    run(given["data"], given["out"], quick=given["quick"], size=FULL if given["full"] else None)
+    run(
+        options["data"],
+        options["out"],
+        quick=options["quick"],
+        size=FULL if options["full"] else None,
+    )

@@ -1,4 +1,4 @@
-"""Tables and the figure of errors for ``dawa`` on one and on two attributes."""
+"""Write tables and a figure of errors for ``dawa`` on one and on two attributes."""
 
 import json
 import math
@@ -22,18 +22,18 @@ from experiments.common import (
 )
 
 Errors = dict[str, dict[str, list[float]]]
-"""Mean absolute errors by mechanism and workload, one a trial."""
-OURS = ("dawa", "dawa_levels")
-FIXED = "D"
-"""The best plan that does not look at the data, which `dawa` takes where looking does not help."""
+"""Mean absolute errors by mechanism and workload, one for each trial."""
+OUR_MECHANISMS = ("dawa", "dawa_levels")
+DATA_INDEPENDENT = "D"
+"""The best data-independent plan, which `dawa` uses if data-dependent choices do not help."""
 
 
 def add_error(
-    errors: Errors, mechanism: str, workload: str, asked: Ranges, estimate: Reals, x: Wholes
+    errors: Errors, mechanism: str, workload: str, queries: Ranges, estimate: Reals, x: Wholes
 ) -> None:
     """Add the mean absolute error of an estimate over the queries of a workload."""
     errors.setdefault(mechanism, {}).setdefault(workload, []).append(
-        float(np.abs(asked.answers(estimate - x)).mean())
+        float(np.abs(queries.answers(estimate - x)).mean())
     )
 
 
@@ -43,27 +43,27 @@ def summary(head: Row, errors: Errors, workloads: Sequence[str]) -> Iterator[Row
     The ratios are to the best other private mechanism and to D.
     """
     for workload in workloads:
-        own = {
+        errors_by_name = {
             name: by_workload[workload]
             for name, by_workload in errors.items()
             if workload in by_workload
         }
-        means = {name: float(np.mean(values)) for name, values in own.items()}
-        others = {
+        mean_errors = {name: float(np.mean(values)) for name, values in errors_by_name.items()}
+        other_errors = {
             name: mean
-            for name, mean in means.items()
-            if name not in (*OURS, FIXED) and "not private" not in name
+            for name, mean in mean_errors.items()
+            if name not in (*OUR_MECHANISMS, DATA_INDEPENDENT) and "not private" not in name
         }
-        best = min(others, key=lambda name: others[name])
+        best_name = min(other_errors, key=lambda name: other_errors[name])
         yield {
             **head,
             "workload": workload,
-            "best other": best,
-            "ratio": means["dawa"] / others[best],
-            "ratio to D": means["dawa"] / means[FIXED],
-            "worst release": max(own["dawa"]) / float(np.median(own["dawa"])),
-            **means,
-            **{f"{name} se": standard_error(values) for name, values in own.items()},
+            "best other": best_name,
+            "ratio": mean_errors["dawa"] / other_errors[best_name],
+            "ratio to D": mean_errors["dawa"] / mean_errors[DATA_INDEPENDENT],
+            "worst release": max(errors_by_name["dawa"]) / float(np.median(errors_by_name["dawa"])),
+            **mean_errors,
+            **{f"{name} se": standard_error(values) for name, values in errors_by_name.items()},
         }
 
 
@@ -78,19 +78,18 @@ def line(rows: Sequence[Row], workloads: Sequence[str]) -> str:
 def regret(rows: Sequence[Row]) -> list[Row]:
     """Return a row per budget and workload with each mechanism's regret.
 
-    This is its error over the smallest of all private ones, as a geometric mean over data sets.
-
-    Beside them are the largest such ratio of ours, our mean ratio to D, and the largest error of
-    one of our releases over their median.
+    The regret is the geometric mean over data sets of the mechanism's error over the smallest error
+    of any private mechanism. A row also has our largest ratio, our mean ratio to D, and the largest
+    error of one of our releases over the median of our releases.
     """
     names = [name for name in rows[0] if f"{name} se" in rows[0] and "not private" not in name]
-    found = []
+    result_rows = []
     for epsilon, workload in dict.fromkeys((row["epsilon"], row["workload"]) for row in rows):
-        own = [row for row in rows if (row["epsilon"], row["workload"]) == (epsilon, workload)]
+        matching = [row for row in rows if (row["epsilon"], row["workload"]) == (epsilon, workload)]
         ratios = {
             name: [
-                row[name] / min(row[one] for one in names if one in row)
-                for row in own
+                row[name] / min(row[other] for other in names if other in row)
+                for row in matching
                 if name in row
             ]
             for name in names
@@ -98,17 +97,17 @@ def regret(rows: Sequence[Row]) -> list[Row]:
         numbers = {name: geometric_mean(values) for name, values in ratios.items()}
         numbers |= {
             "dawa, largest": max(ratios["dawa"]),
-            "dawa / D": geometric_mean(row["ratio to D"] for row in own),
+            "dawa / D": geometric_mean(row["ratio to D"] for row in matching),
         }
-        numbers["worst release"] = max(row["worst release"] for row in own)
-        found.append(
+        numbers["worst release"] = max(row["worst release"] for row in matching)
+        result_rows.append(
             {
                 "epsilon": epsilon,
                 "workload": workload,
                 **{name: round(number, 3) for name, number in numbers.items()},
             }
         )
-    return found
+    return result_rows
 
 
 def write(
@@ -126,18 +125,21 @@ def write(
 def draw_ratios(rows: Sequence[Row], stem: Path, marks: Mapping[str, tuple[str, str]]) -> None:
     """Draw our ratios by data set, a panel per budget.
 
-    Of several sizes of a data set, the first is drawn.
+    If a data set has several sizes, the figure shows the first one.
 
     Args:
-        rows: of `summary`; a run in progress may lack some.
+        rows: rows of `summary`; a run in progress may lack some.
         stem: path of the files without ending.
         marks: colour and marker of every workload.
     """
     epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
     first = {(row["data"], row["epsilon"], row["workload"]): row["ratio"] for row in reversed(rows)}
     names = list(dict.fromkeys(row["data"] for row in rows))
-    size = 2.2 + 3.2 * len(epsilons), 1.2 + 0.28 * len(names)
-    figure, axes = pyplot().subplots(1, len(epsilons), figsize=size, sharey=True, squeeze=False)
+    width = 2.2 + 3.2 * len(epsilons)
+    height = 1.2 + 0.28 * len(names)
+    figure, axes = pyplot().subplots(
+        1, len(epsilons), figsize=(width, height), sharey=True, squeeze=False
+    )
     for panel, epsilon in zip(axes[0], epsilons, strict=True):
         panel.axvline(1.0, color="#999999", linewidth=1)
         for workload, (colour, marker) in marks.items():

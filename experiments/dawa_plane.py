@@ -4,13 +4,13 @@ The queries are rectangles over two-dimensional histograms.
 
     leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
 
-Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of
-    the table's. The error is the mean
-absolute error of a query, in records. Ours is planned for what is asked: cells, all rectangles, all
-small ones; where that are more queries than a release takes, for prefix sums along both attributes,
-of which a rectangle is a sum of four. Its way out for rectangles is the plan for all of them. It
-goes through the package's own payment and noise. Noise comes from a seed, so nothing here is
-private.
+The workloads are every cell; 2000 rectangles anywhere; and 2000 rectangles whose sides are at most
+an eighth of the table's sides. The error is the mean absolute error of a query, in records. Our
+mechanism is planned for a workload: all cells, all rectangles, or all small rectangles. If a
+workload has more queries than a release allows, the mechanism is planned for prefix sums along both
+attributes; a rectangle is a sum of four of these. Its data-independent alternative for rectangles
+is the plan for all rectangles. The releases use the package's payment and noise. Noise comes from a
+seed, so nothing here is private.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ import numpy as np
 
 from baselines import TWO_DIMENSIONS, Ranges
 from experiments.common import Reals, Report, Row, Wholes, simulated
-from experiments.dawa_comparison import FIXED, Errors, add_error, line, summary, write
+from experiments.dawa_comparison import DATA_INDEPENDENT, Errors, add_error, line, summary, write
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import evaluate_plan
 from leastnoise._estimation import AdaptiveGridEstimate, Estimate, Outcome
@@ -50,10 +50,11 @@ class Size:
     """The numbers of data sets, budgets, queries and trials of a run.
 
     Args:
-        names: of the tables, None for all.
+        names: names of the tables, None for all.
         epsilons: budgets.
-        trials: of every other mechanism.
-        releases: of ours, more, because the largest error of a single release is shown too.
+        trials: number of trials of every other mechanism.
+        releases: number of our releases; larger, because the tables also have the largest error of
+            a single release.
     """
 
     names: tuple[str, ...] | None = None
@@ -72,10 +73,10 @@ def run(
 
     Args:
         data: the folder with ``hist2d`` and ``microdata``.
-        out: where tables and figures go.
+        out: the folder for tables and figures, created if it is missing.
         quick: two tables, one budget, two trials.
-        seed: of noise and random rectangles.
-        report: called with every line to be shown.
+        seed: seed of the noise and the random rectangles.
+        report: called with every line of progress.
     """
     if not (data / "hist2d").is_dir():
         raise InputError(
@@ -88,7 +89,7 @@ def run(
 def read_data(folder: Path) -> dict[str, Wholes]:
     """Read histograms of 128 x 128 cells, and tables of two attributes of microdata.
 
-    The sides of the tables are no powers of two.
+    The sides of the tables are not powers of two.
     """
     data = {}
     for path in sorted((folder / "hist2d").glob("*.256x256.npy")):
@@ -124,28 +125,28 @@ def _columns(path: Path) -> dict[str, Wholes]:
 
 
 def _tabulate(row: Wholes, column: Wholes, shape: tuple[int, int]) -> Wholes:
-    """Count pairs; values beyond the last are counted there."""
+    """Count pairs; the last cells also count all larger values."""
     cells = np.minimum(row, shape[0] - 1) * shape[1] + np.minimum(column, shape[1] - 1)
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
 
 def compare(
-    data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Report
+    data: Mapping[str, Wholes], out: Path, run_size: Size, seed: int, report: Report
 ) -> list[Row]:
     """Compare the mechanisms on tables of counts; write the tables and the figure to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
-    for epsilon in what.epsilons:
+    for epsilon in run_size.epsilons:
         for number, (name, x) in enumerate(data.items()):
-            if what.names is None or name in what.names:
-                found, regimes = errors(x, epsilon, what, [seed, number])
+            if run_size.names is None or name in run_size.names:
+                errors_of_data, regimes = errors(x, epsilon, run_size, [seed, number])
                 head = {
                     "data": name,
                     "records": int(x.sum()),
                     "epsilon": epsilon,
                     "regimes": regimes,
                 }
-                rows += summary(head, found, WORKLOADS)
+                rows += summary(head, errors_of_data, WORKLOADS)
                 report(f"epsilon {epsilon}, {name}: {line(rows, WORKLOADS)}; {regimes}")
     write(rows, out, MARKS, report)
     return rows
@@ -162,8 +163,8 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
         return Ranges(low, low + 1)
     generator = np.random.default_rng([*seed, WORKLOADS.index(workload)])
     if workload == "rectangles":
-        ends = np.sort([generator.integers(0, side, (2, _QUERIES)) for side in shape], axis=1)
-        return Ranges(ends[:, 0].T.copy(), ends[:, 1].T + 1)
+        limits = np.sort([generator.integers(0, side, (2, _QUERIES)) for side in shape], axis=1)
+        return Ranges(limits[:, 0].T.copy(), limits[:, 1].T + 1)
     low = np.stack([generator.integers(0, side, _QUERIES) for side in shape], axis=1)
     width = np.stack(
         [generator.integers(1, max(2, side // 8 + 1), _QUERIES) for side in shape], axis=1
@@ -172,21 +173,21 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
 
 
 @lru_cache(maxsize=16)
-def best_fixed(shape: tuple[int, int]) -> Plan:
+def best_data_independent(shape: tuple[int, int]) -> Plan:
     """Return D: p-Identities for all ranges along both sides, at epsilon 1."""
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
-    (found,) = try_strategies(
+    (candidate,) = try_strategies(
         queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity"
     )
-    if found.plan is None:
-        raise InputError(found.reason)
-    return found.plan
+    if candidate.plan is None:
+        raise InputError(candidate.reason)
+    return candidate.plan
 
 
-def asked_along(workload: str, side: int) -> QuerySet:
+def query_set_along(workload: str, side: int) -> QuerySet:
     """Return the queries along one side whose products form a workload.
 
-    >>> asked_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
+    >>> query_set_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
     31
     """
     if workload == "cells":
@@ -201,7 +202,7 @@ def asked_along(workload: str, side: int) -> QuerySet:
 
 
 @lru_cache(maxsize=64)
-def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
+def plan_mechanism(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     """Plan our mechanism for every workload.
 
     For rectangles with too many queries, it is the plan for prefix sums, with D as alternative.
@@ -209,67 +210,77 @@ def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
     privacy = Privacy(PureDP(epsilon))
     prefixes = queries(domain, row="prefix", column="prefix")
-    whole = plan_dawa(
+    prefix_plan = plan_dawa(
         prefixes,
         privacy,
         "dawa",
-        reference=evaluate_plan(prefixes, rescale_noise(best_fixed(shape).measured(), privacy)),
+        reference=evaluate_plan(
+            prefixes, rescale_noise(best_data_independent(shape).measured(), privacy)
+        ),
     )
     plans = {}
     for workload in WORKLOADS:
-        row, column = (asked_along(workload, side) for side in shape)
-        asked = queries(domain, row=row, column=column)
-        plans[workload] = (
-            plan_dawa(asked, privacy, "dawa") if asked.products[0].rows <= MOST_QUERIES else whole
-        )
+        row, column = (query_set_along(workload, side) for side in shape)
+        products = queries(domain, row=row, column=column)
+        if products.products[0].rows <= MOST_QUERIES:
+            plans[workload] = plan_dawa(products, privacy, "dawa")
+        else:
+            plans[workload] = prefix_plan
     return plans
 
 
-def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Errors, str]:
-    """Compute the errors of all mechanisms, and count the regimes that ours used."""
+def errors(x: Wholes, epsilon: str, run_size: Size, seed: Sequence[int]) -> tuple[Errors, str]:
+    """Compute the errors of all mechanisms, and count the regimes of our releases."""
     shape = x.shape[0], x.shape[1]
-    plans = planned(shape, epsilon)
-    fixed = rescale_noise(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
+    plans = plan_mechanism(shape, epsilon)
+    fixed = rescale_noise(best_data_independent(shape).measured(), Privacy(PureDP(epsilon)))
     rows, columns = np.repeat(
         np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1
     )
     table = Table(plans["cells"].domain, {"row": rows, "column": columns})
-    found = Errors()
+    mechanism_errors = Errors()
     regimes = list[str]()
-    for trial in range(max(what.trials, what.releases)):
-        asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
+    for trial in range(max(run_size.trials, run_size.releases)):
+        query_rectangles = {
+            workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS
+        }
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
         estimates: dict[str, dict[str, Reals]] = {}
-        if trial < what.releases:
-            # A plan that workloads share is carried out once.
-            apart = {id(plan): plan for plan in plans.values()}
-            outcomes = {key: simulated(plan, table, entropy) for key, plan in apart.items()}
+        if trial < run_size.releases:
+            # A plan that several workloads share is run once.
+            distinct_plans = {id(plan): plan for plan in plans.values()}
+            outcomes = {
+                key: simulated(plan, table, entropy) for key, plan in distinct_plans.items()
+            }
             regimes.append(outcomes[id(plans["rectangles"])].finding.facts()["regime"])
             cells = {key: cells_of(outcome) for key, outcome in outcomes.items()}
             estimates["dawa"] = {workload: cells[id(plan)] for workload, plan in plans.items()}
-        if trial < what.trials:
-            others = {
-                FIXED: Estimate(simulate(fixed, table, entropy))
+        if trial < run_size.trials:
+            other_estimates = {
+                DATA_INDEPENDENT: Estimate(simulate(fixed, table, entropy))
                 .marginal(("row", "column"))
                 .reshape(shape)
             }
-            others |= {
-                one.label: one.run(x, epsilon, entropy)
-                for one in TWO_DIMENSIONS
-                if one.most_cells >= x.size
+            other_estimates |= {
+                baseline.label: baseline.run(x, epsilon, entropy)
+                for baseline in TWO_DIMENSIONS
+                if baseline.most_cells >= x.size
             }
             estimates |= {
                 mechanism: dict.fromkeys(WORKLOADS, estimate)
-                for mechanism, estimate in others.items()
+                for mechanism, estimate in other_estimates.items()
             }
         for mechanism, of_workload in estimates.items():
-            for workload, rectangles in asked.items():
-                add_error(found, mechanism, workload, rectangles, of_workload[workload], x)
-    return found, " ".join(f"{one}:{regimes.count(one)}" for one in sorted(set(regimes)))
+            for workload, rectangles in query_rectangles.items():
+                add_error(
+                    mechanism_errors, mechanism, workload, rectangles, of_workload[workload], x
+                )
+    counts = " ".join(f"{regime}:{regimes.count(regime)}" for regime in sorted(set(regimes)))
+    return mechanism_errors, counts
 
 
 def cells_of(outcome: Outcome) -> Reals:
-    """Estimate the cells from an outcome, without their standard errors, which take long."""
+    """Estimate the cells from an outcome, without their slow standard errors."""
     estimator = outcome.estimator()
     if isinstance(estimator, AdaptiveGridEstimate):
         return estimator.cells

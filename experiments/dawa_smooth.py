@@ -1,15 +1,15 @@
 """Measure the gain of `dawa` along one attribute from smoothing.
 
-It is compared with the data-independent plan from the same measurements.
+The reference is least squares from the same measurements of the data-independent plan.
 
     leastnoise experiments dawa-smooth --data ../shared/data
     python -m experiments.dawa_smooth --data DIR [--cells 256 1024] [--asked prefix] [--epsilon 0.02
     0.2] [--trials 4]
 
-Root mean square error of what is asked after smoothing, over that of least squares from the same
-noise: real histograms, six smooth shapes and thirteen made-up ones that are anything but smooth.
-    Where the test of `dawa` takes this way it has paid 3% of epsilon before. Noise
-comes from a seed, so nothing here is private.
+The result is the root mean square error of the requested queries after smoothing, over the error of
+least squares with the same noise. The data are real histograms, six smooth synthetic shapes and
+thirteen rough ones. The test of `dawa` for smoothness, which costs 3% of epsilon, is not included.
+Noise comes from a seed, so nothing here is private.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments.common import DATA, Report, Row, Wholes, arguments, geometric_mean, write_csv
 from experiments.coverage_shapes import histograms, real_histograms
-from experiments.dawa import best_fixed
+from experiments.dawa import best_data_independent
 from leastnoise._estimation import SmoothedEstimate
 from leastnoise._fitting import rescale_noise
 from leastnoise._plan import Plan
@@ -63,14 +63,16 @@ def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
 
 def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
     """Divide the RMSE of smoothed answers by the RMSE of least squares with equal noise."""
-    made = rescale_noise(plan.measured(), Privacy(PureDP(epsilon)))
+    measurements = rescale_noise(plan.measured(), Privacy(PureDP(epsilon)))
     table = Table(plan.domain, {"cell": np.repeat(np.arange(len(x), dtype=np.int32), x)})
     (operator,) = plan.workload.products[0].operators
     squares = np.zeros(2)
     for seed in range(trials):
-        smoothed = SmoothedEstimate.of(simulate(made, table, SeededEntropy(seed)))
-        both = smoothed.cells, smoothed.least_squares.marginal(("cell",))
-        squares += [float(np.mean(apply(operator, cells.reshape(-1) - x) ** 2)) for cells in both]
+        smoothed = SmoothedEstimate.of(simulate(measurements, table, SeededEntropy(seed)))
+        cell_estimates = smoothed.cells, smoothed.least_squares.marginal(("cell",))
+        squares += [
+            float(np.mean(apply(operator, cells.reshape(-1) - x) ** 2)) for cells in cell_estimates
+        ]
     return float(np.sqrt(squares[0] / squares[1]))
 
 
@@ -81,7 +83,7 @@ def run(
     quick: bool = False,
     report: Report = print,
     cells: Sequence[int] = (256, 1024),
-    asked: Sequence[str] = ("prefix", "all_ranges", "identity"),
+    query_sets: Sequence[str] = ("prefix", "all_ranges", "identity"),
     epsilons: Sequence[str] = ("0.02", "0.2"),
     trials: int = 4,
 ) -> list[Row]:
@@ -89,37 +91,37 @@ def run(
 
     Args:
         data: the folder with ``hist1d``.
-        out: where the table goes; made if it is not there.
+        out: the folder for the table, created if it is missing.
         quick: 256 cells, prefix sums, one budget, one trial.
         report: called with a line for every group of histograms.
-        cells: of the histograms; divisors of 4096.
-        asked: what is asked, and planned for.
+        cells: numbers of cells of the histograms; divisors of 4096.
+        query_sets: query sets that are requested and planned.
         epsilons: budgets.
-        trials: releases of each.
+        trials: number of releases of each.
 
     Returns:
-        One row for each number of cells, question, budget and histogram.
+        One row for each number of cells, query set, budget and histogram.
     """
     if quick:
         cells = (256,)
-        asked = ("prefix",)
+        query_sets = ("prefix",)
         epsilons = ("0.1",)
         trials = 1
     rows: list[Row] = []
-    for size, what, epsilon in product(cells, asked, epsilons):
-        plan = best_fixed(size, what)
-        for group, known in shapes(data, size).items():
-            gains = {name: gain(x, plan, epsilon, trials) for name, x in known.items()}
-            head = {"cells": size, "asked": what, "epsilon": epsilon, "group": group}
+    for size, query_set, epsilon in product(cells, query_sets, epsilons):
+        plan = best_data_independent(size, query_set)
+        for group, histograms_by_name in shapes(data, size).items():
+            gains = {name: gain(x, plan, epsilon, trials) for name, x in histograms_by_name.items()}
+            head = {"cells": size, "asked": query_set, "epsilon": epsilon, "group": group}
             rows += [
                 {**head, "data": name, "over least squares": round(ratio, 3)}
                 for name, ratio in gains.items()
             ]
             mean = geometric_mean(np.maximum([*gains.values()], 0.01))
-            worst = max(gains, key=lambda name: gains[name])
+            worst_name = max(gains, key=lambda name: gains[name])
             report(
-                f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most "
-                f"{gains[worst]:.3f} ({worst})"
+                f"{size} cells, {query_set}, epsilon {epsilon}, {group}: {mean:.3f}, at most "
+                f"{gains[worst_name]:.3f} ({worst_name})"
             )
     out.mkdir(parents=True, exist_ok=True)
     write_csv(out / "smoothed.csv", rows)
@@ -127,13 +129,17 @@ def run(
 
 
 if __name__ == "__main__":
-    given = arguments(
+    options = arguments(
         __doc__,
         data={"type": Path, "default": DATA},
         out={"type": Path, "default": Path("build/dawa-smooth")},
         cells={"type": int, "nargs": "+", "default": [256, 1024]},
-        asked={"nargs": "+", "default": ["prefix", "all_ranges", "identity"]},
+        asked={
+            "nargs": "+",
+            "default": ["prefix", "all_ranges", "identity"],
+            "dest": "query_sets",
+        },
         epsilon={"nargs": "+", "default": ["0.02", "0.2"], "dest": "epsilons"},
         trials={"type": int, "default": 4},
     )
-    run(**given)
+    run(**options)

@@ -13,7 +13,7 @@ _LINES: dict[str, dict[str, Any]] = {
     "ours for all ranges": {
         "color": "#519e3e",
         "marker": "v",
-        "label": "ours, made for all ranges",
+        "label": "ours, optimised for all ranges",
     },
     "ours": {"color": "#111111", "marker": "D", "linewidth": 2.4, "label": "ours"},
     "bound": {
@@ -28,7 +28,7 @@ _TITLES = {
     "Gaussian": "Gaussian, unit: standard deviation 1",
 }
 _VERSIONS = {
-    "non-negative": ("#c8682d", "non-negative, nothing fixed"),
+    "non-negative": ("#c8682d", "non-negative, total not fixed"),
     "total fixed": ("#111111", "non-negative, total fixed"),
     "whole counts": ("#519e3e", "the same, as whole counts"),
 }
@@ -38,12 +38,12 @@ def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path)
     """Draw errors and the bound against a size, a panel per budget; both logarithmic."""
     figure, axes = pyplot().subplots(1, 2, figsize=(10.5, 4.2), sharex=True)
     for panel, budget in zip(axes, _TITLES, strict=True):
-        own = [row for row in rows if row["budget"] == budget]
+        matching = [row for row in rows if row["budget"] == budget]
         for name, style in _LINES.items():
-            if name in own[0]:
+            if name in matching[0]:
                 panel.plot(
-                    [row[across] for row in own],
-                    [row[name] for row in own],
+                    [row[across] for row in matching],
+                    [row[name] for row in matching],
                     **{"linewidth": 1.4, "markersize": 5, **style},
                 )
         panel.set_xscale("log", base=2)
@@ -67,7 +67,7 @@ def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path)
 def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
     """Draw the effect of non-negative inference on errors of cells and ranges.
 
-    There is a panel for each, by data set.
+    There is a panel for each of them and for each data set.
     """
     sets = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = pyplot().subplots(
@@ -79,19 +79,23 @@ def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
         squeeze=False,
     )
     for line, data in zip(axes, sets, strict=True):
-        own = [row for row in rows if row["data"] == data]
-        for panel, what in zip(line, ("cells", "ranges"), strict=True):
+        matching = [row for row in rows if row["data"] == data]
+        for panel, query_kind in zip(line, ("cells", "ranges"), strict=True):
             for shift, (version, (color, label)) in enumerate(_VERSIONS.items()):
-                heights = [row[f"{version}, {what}"] / row[f"unbiased, {what}"] for row in own]
-                places = [
-                    place + 0.26 * (shift - 1) + 0.6 * (place // 4) for place in range(len(own))
+                heights = [
+                    row[f"{version}, {query_kind}"] / row[f"unbiased, {query_kind}"]
+                    for row in matching
                 ]
-                panel.bar(places, heights, 0.24, color=color, label=label)
+                positions = [
+                    number + 0.26 * (shift - 1) + 0.6 * (number // 4)
+                    for number in range(len(matching))
+                ]
+                panel.bar(positions, heights, 0.24, color=color, label=label)
             panel.axhline(1, color="#8d3b8f", linestyle="--", linewidth=1.2)
-            panel.set_title(f"{data}: {what}", fontsize=10)
-            names = [row["strategy"].replace("_", " ") for row in own]
+            panel.set_title(f"{data}: {query_kind}", fontsize=10)
+            names = [row["strategy"].replace("_", " ") for row in matching]
             panel.set_xticks(
-                [place + 0.6 * (place // 4) for place in range(len(own))],
+                [number + 0.6 * (number // 4) for number in range(len(matching))],
                 names,
                 rotation=60,
                 ha="right",
@@ -100,7 +104,7 @@ def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
             panel.grid(axis="y", color="#eeeeee")
             panel.set_axisbelow(True)
             panel.set_ylim(0, 1.15 * max(1.05, panel.get_ylim()[1]))
-            for group, epsilon in enumerate(dict.fromkeys(row["epsilon"] for row in own)):
+            for group, epsilon in enumerate(dict.fromkeys(row["epsilon"] for row in matching)):
                 above = {"transform": panel.get_xaxis_transform(), "ha": "center", "va": "top"}
                 panel.text(
                     4.6 * group + 1.5,
@@ -110,7 +114,7 @@ def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
                     color="#555555",
                     **above,
                 )
-        line[0].set_ylabel("error over that of the\nunbiased estimate")
+        line[0].set_ylabel("error over error of the\nunbiased estimate")
     figure.tight_layout()
     legend_below(figure, axes[0][0])
     save(figure, stem)

@@ -1,15 +1,16 @@
 """Compare tables from a model with the best data-independent plan.
 
-It measures the rows that each puts into wrong cells, and CPU seconds.
+The experiment measures the rows that each method puts into wrong cells, and CPU seconds.
 
     leastnoise experiments model --data ../shared/data [--out DIR] [--quick]
     python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise
     pure delta] [--ways 2 3] [--seeds 5]
 
-The coded microdata, and five made-up tables of known structure: independent attributes, five kinds
-of rows, a chain, pairs that only a third attribute explains, and 1,000 codes in random order.
-Error: half the L1 distance of shares, mean over all tables of so many attributes and at most 10^4
-    cells. "delta" is epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
+The data are the coded microdata, and five synthetic tables of known structure: independent
+attributes, five kinds of rows, a chain, pairs that only a third attribute explains, and 1,000 codes
+in random order. The error is half the L1 distance of shares, as a mean over all tables with the
+requested number of attributes and at most 10^4 cells. "delta" is epsilon and delta 1e-9. Noise
+comes from a seed, so nothing here is private.
 """
 
 import json
@@ -37,7 +38,7 @@ from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, marginals
 
-# Choices of the mechanism were made on these.
+# Settings of the mechanism were chosen with these data sets.
 TUNED = (
     "adult14_pgm",
     "nltcs",
@@ -61,7 +62,7 @@ CODED = (
     "us_households_7puma",
 )
 TABLES = ("czech", "mildew", "rochdale")
-MADE = ("independent", "kinds", "chain", "parity", "codes")
+SYNTHETIC = ("independent", "kinds", "chain", "parity", "codes")
 SIZES_OF_CELLS = (5, 50, 500)
 _MOST_CELLS = 10**4
 
@@ -85,16 +86,18 @@ class People:
     def cells(self, names: Sequence[str]) -> Reals:
         """Return the true counts of a table."""
         sizes = [self.domain.kind(name).size for name in names]
-        places = np.ravel_multi_index(
+        positions = np.ravel_multi_index(
             [self.codes[:, self.domain.names.index(name)] for name in names], sizes
         )
-        return np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.float64)
+        return (
+            np.bincount(positions, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.float64)
+        )
 
 
 def people(data: Path | None, name: str) -> People:
     """Read real rows from a file by name, or generate rows."""
-    if name in MADE:
-        return made_up(name)
+    if name in SYNTHETIC:
+        return generate_rows(name)
     if data is None:
         raise InputError(
             f"The data set {name!r} is read from a folder. Say where it is: --data DIR."
@@ -123,13 +126,14 @@ def people(data: Path | None, name: str) -> People:
         )
     if name == "transfusion":  # amounts of blood are multiples of 250
         return _coded(codes // np.array([1, 1, 250, 1, 1]))
-    known = json.loads(
+    description = json.loads(
         (data / "microdata" / f"{name.removesuffix('_coded')}.domain.json").read_text(
             encoding="utf-8"
         )
     )
     kinds: dict[str, Any] = {
-        one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]
+        attribute["name"].replace("-", "_"): Integers(0, attribute["size"] - 1)
+        for attribute in description["attributes"]
     }
     return People(Domain(**kinds).as_complete(), codes)
 
@@ -137,42 +141,42 @@ def people(data: Path | None, name: str) -> People:
 def _coded(codes: Wholes) -> People:
     """Return rows of attributes without names; each has a cell per value."""
     kinds: dict[str, Any] = {
-        f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)
+        f"a{number}": Integers(0, int(column.max())) for number, column in enumerate(codes.T)
     }
     return People(Domain(**kinds).as_complete(), codes)
 
 
-def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10) -> People:
+def generate_rows(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10) -> People:
     """Generate rows with a known structure."""
-    random = np.random.default_rng(MADE.index(name))
+    random = np.random.default_rng(SYNTHETIC.index(name))
     if name == "codes":
         return _of_many_codes(random)
     codes = np.zeros((rows, attributes), dtype=np.int64)
     kinds = random.choice(5, rows, p=random.dirichlet(np.ones(5)))
-    for place in range(attributes):
+    for number in range(attributes):
         if name == "independent":
-            codes[:, place] = random.choice(cells, rows, p=random.dirichlet(np.full(cells, 0.7)))
+            codes[:, number] = random.choice(cells, rows, p=random.dirichlet(np.full(cells, 0.7)))
         elif name == "kinds":
             shares = random.dirichlet(np.full(cells, 0.5), 5)
-            codes[:, place] = (
+            codes[:, number] = (
                 (random.random(rows)[:, None] > np.cumsum(shares, axis=1)[kinds])
                 .sum(axis=1)
                 .clip(max=cells - 1)
             )
         elif name == "chain":
-            if place:
-                before = codes[:, place - 1]
+            if number:
+                before = codes[:, number - 1]
             else:
                 before = random.integers(0, cells, rows)
-            codes[:, place] = np.where(
+            codes[:, number] = np.where(
                 random.random(rows) < 0.6,
                 before,
-                random.integers(0, cells, rows) * (place % 3) // 2,
+                random.integers(0, cells, rows) * (number % 3) // 2,
             )
         else:
-            mixed = (codes[:, place - 1] + codes[:, place - 2]) % cells
-            codes[:, place] = mixed if place % 3 == 2 else random.integers(0, cells, rows)
-    names: dict[str, Any] = {f"a{place}": Integers(0, cells - 1) for place in range(attributes)}
+            mixed = (codes[:, number - 1] + codes[:, number - 2]) % cells
+            codes[:, number] = mixed if number % 3 == 2 else random.integers(0, cells, rows)
+    names: dict[str, Any] = {f"a{number}": Integers(0, cells - 1) for number in range(attributes)}
     return People(Domain(**names).as_complete(), codes)
 
 
@@ -181,7 +185,7 @@ def _of_many_codes(
     rows: int = 50_000,
     many: int = 1000,
     groups: int = 20,
-    others: int = 5,
+    attributes: int = 5,
 ) -> People:
     """Generate codes in random order with a Zipf law.
 
@@ -192,7 +196,7 @@ def _of_many_codes(
     group = random.integers(0, groups, many)
     parts = [
         np.cumsum(random.dirichlet(np.full(10, 0.5), groups), axis=1)[group[codes]]
-        for _ in range(others)
+        for _ in range(attributes)
     ]
     columns = [
         codes,
@@ -200,17 +204,17 @@ def _of_many_codes(
     ]
     names: dict[str, Any] = {
         "code": Integers(0, many - 1),
-        **{f"a{place}": Integers(0, 9) for place in range(others)},
+        **{f"a{number}": Integers(0, 9) for number in range(attributes)},
     }
     return People(Domain(**names).as_complete(), np.stack(columns, axis=1))
 
 
 def budget_of(epsilon: str, noise: str) -> Privacy:
-    """Return a privacy of this epsilon, without delta or with delta 1e-9."""
+    """Return a budget of this epsilon, without delta or with delta 1e-9."""
     return Privacy(PureDP(epsilon) if noise == "pure" else ApproxDP(epsilon, "1e-9"))
 
 
-def asked_of(domain: Domain, ways: int) -> Workload:
+def tables_of(domain: Domain, ways: int) -> Workload:
     """Build all tables of ``ways`` attributes with at most 10^4 cells."""
     every = marginals(domain, ways=ways)
     return Workload(domain, tuple(table for table in every if table.rows <= _MOST_CELLS))
@@ -221,45 +225,45 @@ def plan_of(workload: Workload, privacy: Privacy) -> Plan:
     return mechanism_for("model", workload).plan(workload, privacy, Search("model", seconds=5))
 
 
-def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
+def misplaced(rows: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
     """Return the mean share of rows in wrong cells."""
     return float(
         np.mean(
             [
-                0.5 * np.abs(cells - who.cells(names)).sum() / len(who.codes)
+                0.5 * np.abs(cells - rows.cells(names)).sum() / len(rows.codes)
                 for names, cells in tables.items()
             ]
         )
     )
 
 
-def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]]]:
+def model_error(outcome: Outcome, rows: People) -> tuple[float, list[tuple[int, int]]]:
     """Return the error, and the numbers of cells and of covered cells by size.
 
     The intervals have a level of 95%.
     """
-    held = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
+    counts = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
     tables = {}
     for table in build_release(outcome, Options(level=0.95)).tables:
-        exact = who.cells(table.attributes)
+        exact = rows.cells(table.attributes)
         tables[table.attributes] = table.answer.reshape(exact.shape)
         inside = (
             (table.low.reshape(exact.shape) <= exact) & (exact <= table.high.reshape(exact.shape))
         ).reshape(-1)
         size = np.searchsorted(SIZES_OF_CELLS, exact.reshape(-1), side="right")
-        held += np.stack(
+        counts += np.stack(
             [
-                np.bincount(size, minlength=len(held)),
-                np.bincount(size, inside, len(held)).astype(np.int64),
+                np.bincount(size, minlength=len(counts)),
+                np.bincount(size, inside, len(counts)).astype(np.int64),
             ],
             axis=1,
         )
-    return misplaced(who, tables), [(int(many), int(inside)) for many, inside in held]
+    return misplaced(rows, tables), [(int(total), int(inside)) for total, inside in counts]
 
 
-def by_model_alone(plan: Plan, who: People, seed: int) -> float:
+def pair_model_error(plan: Plan, rows: People, seed: int) -> float:
     """Return the error of the pair model on bins without later steps."""
-    series = UnpaidSeries(release_contract(plan), who.table, SeededEntropy(seed))
+    series = UnpaidSeries(release_contract(plan), rows.table, SeededEntropy(seed))
     setting = setting_from_plan(plan)
     if setting.counting_share:
         # The noise is the same as in the release.
@@ -268,60 +272,60 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
     return misplaced(
-        who,
+        rows,
         {table.attributes: measured.counts(mixture, table.attributes) for table in plan.workload},
     )
 
 
-def by_records(outcome: Outcome, who: People) -> float:
+def records_error(outcome: Outcome, rows: People) -> float:
     """Return the error of synthetic records from the release."""
-    made = make_records(outcome)
-    scale = len(who.codes) / len(made.codes)
+    records = make_records(outcome)
+    scale = len(rows.codes) / len(records.codes)
     return misplaced(
-        who, {table.attributes: scale * made.counts(table) for table in outcome.plan.workload}
+        rows, {table.attributes: scale * records.counts(table) for table in outcome.plan.workload}
     )
 
 
-def by_least_squares(plan: Plan, who: People, seed: int) -> float:
+def least_squares_error(plan: Plan, rows: People, seed: int) -> float:
     """Return the error of the nearest non-negative tables to a data-independent plan.
 
-    The plan has the whole budget.
+    The data-independent plan spends the whole budget.
     """
     observation = simulate(
-        rescale_noise(reference_measurements(plan), plan.privacy), who.table, SeededEntropy(seed)
+        rescale_noise(reference_measurements(plan), plan.privacy), rows.table, SeededEntropy(seed)
     )
     names = [table.attributes for table in plan.workload]
-    near = locally_non_negative(Estimate(observation), names)
-    return misplaced(who, {one: near.marginal(one) for one in names})
+    nearest = locally_non_negative(Estimate(observation), names)
+    return misplaced(rows, {name: nearest.marginal(name) for name in names})
 
 
-def independent(who: People, workload: Workload) -> float:
-    """Return the error of exact one-way counts if attributes were independent."""
-    found = {}
+def independence_error(rows: People, workload: Workload) -> float:
+    """Return the error of tables computed from exact one-way counts by independence."""
+    tables = {}
     for table in workload:
         cells = np.ones(())
         for name in table.attributes:
-            cells = np.multiply.outer(cells, who.cells([name]) / len(who.codes))
-        found[table.attributes] = len(who.codes) * cells
-    return misplaced(who, found)
+            cells = np.multiply.outer(cells, rows.cells([name]) / len(rows.codes))
+        tables[table.attributes] = len(rows.codes) * cells
+    return misplaced(rows, tables)
 
 
-def of_one_release(plan: Plan, who: People, seed: int) -> Row:
+def release_errors(plan: Plan, rows: People, seed: int) -> Row:
     """Return all compared errors with the noise of one seed."""
-    began = time.process_time()
-    outcome = simulated(plan, who.table, seed)
-    error, held = by_model(outcome, who)
-    seconds = time.process_time() - began
+    start = time.process_time()
+    outcome = simulated(plan, rows.table, seed)
+    error, counts_by_size = model_error(outcome, rows)
+    seconds = time.process_time() - start
     sizes = ("few", "5", "50", "500")
     return {
-        "non-negative": round(by_least_squares(plan, who, seed), 5),
-        "model alone": round(by_model_alone(plan, who, seed), 5),
+        "non-negative": round(least_squares_error(plan, rows, seed), 5),
+        "model alone": round(pair_model_error(plan, rows, seed), 5),
         "model": round(error, 5),
-        "records": round(by_records(outcome, who), 5),
+        "records": round(records_error(outcome, rows), 5),
         "regime": str(outcome.finding.facts()["regime"]),
         "CPU seconds": round(seconds, 1),
-        **{f"{size} cells": total for size, (total, _) in zip(sizes, held, strict=True)},
-        **{f"{size} held": inside for size, (_, inside) in zip(sizes, held, strict=True)},
+        **{f"{size} cells": total for size, (total, _) in zip(sizes, counts_by_size, strict=True)},
+        **{f"{size} held": inside for size, (_, inside) in zip(sizes, counts_by_size, strict=True)},
     }
 
 
@@ -331,7 +335,7 @@ def run(
     *,
     quick: bool = False,
     report: Report = print,
-    names: Sequence[str] = (*CODED, *TABLES, *MADE),
+    names: Sequence[str] = (*CODED, *TABLES, *SYNTHETIC),
     epsilons: Sequence[str] = ("0.1", "1", "10"),
     noises: Sequence[str] = ("delta", "pure"),
     ways: Sequence[int] = (2, 3),
@@ -341,14 +345,15 @@ def run(
 
     Args:
         data: the folder with ``microdata``.
-        out: where the table goes; made if it is not there, and written anew after every row.
-        quick: one made-up data set, one budget, one seed.
+        out: the folder for the table, created if it is missing; the table is rewritten after every
+            row.
+        quick: one synthetic data set, one budget, one seed.
         report: called with every row.
-        names: of data sets.
+        names: names of data sets.
         epsilons: budgets.
         noises: "delta" or "pure".
         ways: numbers of attributes of a table.
-        seeds: releases of each.
+        seeds: number of releases of each plan.
     """
     if quick:
         names = ("kinds",)
@@ -359,36 +364,42 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for name in names:
-        who = people(data, name)
-        for many in ways:
-            workload = asked_of(who.domain, many)
-            apart = round(independent(who, workload), 4)
+        people_rows = people(data, name)
+        for count in ways:
+            workload = tables_of(people_rows.domain, count)
+            independent = round(independence_error(people_rows, workload), 4)
             for noise, epsilon in product(noises, epsilons):
                 plan = plan_of(workload, budget_of(epsilon, noise))
                 for seed in range(seeds):
                     head = {
                         "data": name,
                         "tuned": name in TUNED,
-                        "ways": many,
+                        "ways": count,
                         "noise": noise,
                         "epsilon": epsilon,
                         "seed": seed,
                     }
-                    rows.append({**head, "independent": apart, **of_one_release(plan, who, seed)})
+                    rows.append(
+                        {
+                            **head,
+                            "independent": independent,
+                            **release_errors(plan, people_rows, seed),
+                        }
+                    )
                     write_csv(out / "model.csv", rows)
                     report(", ".join(f"{key} {value}" for key, value in rows[-1].items()))
     return rows
 
 
 if __name__ == "__main__":
-    given = arguments(
+    options = arguments(
         __doc__,
         data={"type": Path, "default": DATA},
         out={"type": Path, "default": Path("build/model")},
         names={
             "nargs": "+",
-            "default": [*CODED, *TABLES, *MADE],
-            "choices": [*CODED, *TABLES, *MADE],
+            "default": [*CODED, *TABLES, *SYNTHETIC],
+            "choices": [*CODED, *TABLES, *SYNTHETIC],
         },
         epsilon={"nargs": "+", "default": ["0.1", "1", "10"], "dest": "epsilons"},
         noise={
@@ -400,4 +411,4 @@ if __name__ == "__main__":
         ways={"nargs": "+", "type": int, "default": [2, 3]},
         seeds={"type": int, "default": 5},
     )
-    run(**given)
+    run(**options)

@@ -1,9 +1,9 @@
-"""How well drafts of profiles fit: covered counts and values beyond the drafted bounds.
+"""Compare drafts of profiles with the data: covered counts and values beyond the bounds.
 
-python -m experiments.profiles FOLDER...
+    python -m experiments.profiles FOLDER...
 
-Each folder has FILE.csv or FILE.parquet, FILE-profile with the draft, and FILE-release, which
-`leastnoise release` made from the draft without an edit. The truth is counted by pandas.
+Each folder has FILE.csv or FILE.parquet, FILE-profile with the draft, and FILE-release, the result
+of `leastnoise release` with the unchanged draft. pandas counts the true values.
 """
 
 import sys
@@ -22,7 +22,7 @@ def count_cells(values: pd.Series, kind: Any, labels: tuple[Any, ...]) -> list[i
     """Count the rows of each published cell of a drafted attribute by pandas.
 
     Args:
-        values: the column, as the file has it.
+        values: the column of the file.
         kind: the attribute of the drafted spec, as a table of TOML.
         labels: the labels of its cells in the release.
     """
@@ -49,7 +49,9 @@ def count_cells(values: pd.Series, kind: Any, labels: tuple[Any, ...]) -> list[i
     else:
         texts = present.map(_text)
         spellings = {
-            other: str(name) for name, many in kind.get("spellings", {}).items() for other in many
+            spelling: str(name)
+            for name, spellings_of in kind.get("spellings", {}).items()
+            for spelling in spellings_of
         }
         texts = texts.map(lambda text: spellings.get(text, text))
         is_known = texts.isin([_text(label) for label in kind["categories"]])
@@ -89,7 +91,7 @@ def _number_cells(numbers: pd.Series, kind: Any) -> pd.Series:
         if "bins" in kind:
             low, high = (Fraction(str(kind["bins"][end])) for end in ("low", "high"))
             width = (high - low) / _regular(kind)
-            # a float of an exact edge equals the float of the same number in the file
+            # The float of an exact edge equals the float of the same number in the file.
             edges = np.array([float(low + i * width) for i in range(_regular(kind) + 1)])
         else:
             edges = np.array([float(edge) for edge in kind["edges"]])
@@ -104,11 +106,13 @@ def _number_cells(numbers: pd.Series, kind: Any) -> pd.Series:
 def beyond_bounds(values: pd.Series, kind: Any) -> float | None:
     """Return the share of the values beyond the bounds of numbers; None for others."""
     if "bins" in kind:
-        low, high = float(kind["bins"]["low"]), float(kind["bins"]["high"])
+        low = float(kind["bins"]["low"])
+        high = float(kind["bins"]["high"])
     elif "integers" in kind:
         low, high = kind["integers"]
     elif "edges" in kind:
-        low, high = float(kind["edges"][0]), float(kind["edges"][-1])
+        low = float(kind["edges"][0])
+        high = float(kind["edges"][-1])
     else:
         return None
     numbers = pd.to_numeric(values, errors="coerce").dropna()
@@ -133,11 +137,11 @@ def describe(folder: Path) -> str:
         share = beyond_bounds(values, kind)
         if share is not None:
             beyond.append(share)
-    used = {spec["domain"][name_of].get("column", name_of) for name_of in spec["domain"]}
+    used_columns = {spec["domain"][name_of].get("column", name_of) for name_of in spec["domain"]}
     return (
         f"| `{name}` | {data.suffix[1:].upper()} | {len(frame):,} | {frame.shape[1]} "
         f"| {len(covered)} | {np.mean(covered):.1%} | {np.mean(beyond or [0]):.1%} "
-        f"| {max(beyond or [0]):.1%} | {frame.shape[1] - len(used)} |"
+        f"| {max(beyond or [0]):.1%} | {frame.shape[1] - len(used_columns)} |"
     )
 
 

@@ -1,11 +1,11 @@
 """Check that no convex relaxation gives a higher lower bound under pure privacy.
 
-This concerns prefix sums, ranges and marginals.
+The bounds are for prefix sums, ranges and marginals.
 
     python -m experiments.pure_bounds
 
-The proof is in docs/results/pure-bounds.md. This checks its condition: that the least Gram matrix
-with ones on its diagonal is a mixture of partitions of the line into intervals.
+The proof is in docs/results/pure-bounds.md. The program checks the condition of the proof: the
+optimal Gram matrix with ones on its diagonal is a mixture of partitions of the line into intervals.
 """
 
 import numpy as np
@@ -16,10 +16,10 @@ WORKLOADS = ("prefix", "ranges")
 SIZES = (8, 32, 128, 256)
 
 
-def asked(name: str, size: int) -> FloatArray:
+def workload_gram(name: str, size: int) -> FloatArray:
     """Return W^T W of all prefix sums or all ranges.
 
-    >>> asked("prefix", 2).tolist(), asked("ranges", 2).tolist()
+    >>> workload_gram("prefix", 2).tolist(), workload_gram("ranges", 2).tolist()
     ([[2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]])
     """
     first = np.minimum.outer(np.arange(size), np.arange(size))
@@ -33,13 +33,13 @@ def root(matrix: FloatArray) -> FloatArray:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
 
-def least(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+def optimal_gram(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Find the Gram matrix X of unit diagonal with the smallest tr(gram X^-1).
 
     The multipliers d prove it: X diag(d) X = gram.
 
-    >>> x, d = least(asked("prefix", 16))
-    >>> bool(abs(x @ np.diag(d) @ x - asked("prefix", 16)).max() < 1e-6)
+    >>> x, d = optimal_gram(workload_gram("prefix", 16))
+    >>> bool(abs(x @ np.diag(d) @ x - workload_gram("prefix", 16)).max() < 1e-6)
     True
     """
     d = np.diag(root(gram)) ** 2
@@ -67,5 +67,5 @@ if __name__ == "__main__":
     print("| workload | cells | least weight of an interval |\n|---|---|---|")
     for name in WORKLOADS:
         for size in SIZES:
-            v = intervals(least(asked(name, size))[0])
+            v = intervals(optimal_gram(workload_gram(name, size))[0])
             print(f"| {name} | {size} | {v[np.triu_indices(size)].min():.3g} |")

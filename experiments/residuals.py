@@ -1,4 +1,4 @@
-"""What designs of marginals achieve, by the definitions of the residual algebra."""
+"""Compute errors of designs of marginals by the definitions of the residual algebra."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -57,16 +57,16 @@ def eigenvalues(
 
 def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
     """Return the sum of c_tau / lambda_tau; infinite if a query is not measured."""
-    asked = coefficient > 0
-    if not bool(np.all(eigenvalue[asked] > 0)):
+    is_requested = coefficient > 0
+    if not bool(np.all(eigenvalue[is_requested] > 0)):
         return math.inf
-    return float(np.sum(coefficient[asked] / eigenvalue[asked]))
+    return float(np.sum(coefficient[is_requested] / eigenvalue[is_requested]))
 
 
 def residual_noise(closure: DownwardClosure, coefficient: FloatArray) -> tuple[FloatArray, float]:
     """Choose the noise of the residual basis for Gaussian budgets.
 
-    It is optimal among all mechanisms for the sum of variances.
+    The noise is optimal among all mechanisms for the sum of variances.
 
     Source: ResidualPlanner (arXiv 2305.08175).
     """
@@ -74,22 +74,22 @@ def residual_noise(closure: DownwardClosure, coefficient: FloatArray) -> tuple[F
         raise refuse(
             "coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something."
         )
-    asked = coefficient > 0
-    sizes = table_sizes(closure.shape, attribute_sets(closure))[asked]
-    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim
-    # / size.
-    best = grouped_budgets(
-        coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2
+    is_requested = coefficient > 0
+    sizes = table_sizes(closure.shape, attribute_sets(closure))[is_requested]
+    # Each residual space is one group: its contrasts at unit noise add c * size to the error, and
+    # cost dim / size.
+    budgets = grouped_budgets(
+        coefficient[is_requested] * sizes, np.sqrt(dimensions(closure)[is_requested] / sizes), 2
     )
     noise = np.full(closure.count, np.inf)
-    noise[asked] = 1 / best.theta**2
-    return noise, best.error
+    noise[is_requested] = 1 / budgets.theta**2
+    return noise, budgets.error
 
 
 def optimal_weights(
     matrix: Matrix, coefficient: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the weights of equally expensive tables with the least total squared error.
+    """Return the weights of equally expensive tables with the smallest total squared error.
 
     The recovery is by least squares.
     """

@@ -1,13 +1,14 @@
 """Reproduce the figures of Wu, Pujol, Kotsogiannis and Machanavajjhala.
 
-They show sums of incomes up to many bounds in 15 configurations, and ours.
+The figures show sums of incomes up to many bounds in the paper's 15 configurations, and in ours.
 
     leastnoise experiments sums --data ../shared/data [--out DIR] [--quick]
 
-Five algorithms without a threshold, with one from the sparse vector technique and with one from the
-recursive mechanism; the same thresholds with the best strategy; and ours, which picks the threshold
-by the predicted error from noisy counts of the tail. Every configuration is private as built
-(experiments/sums_mechanisms.py); the noise comes from a seed.
+The configurations are five algorithms without a threshold, with a threshold from the sparse vector
+technique, and with a threshold from the recursive mechanism; the same thresholds with the best
+strategy; and our mechanism, which chooses the threshold by the error predicted from noisy counts of
+the tail. Every configuration is private with the repairs in experiments/sums_mechanisms.py; the
+noise comes from a seed.
 """
 
 from collections import defaultdict
@@ -23,15 +24,15 @@ from scipy.optimize import isotonic_regression
 from experiments.common import Reals, Report, Row, standard_error, write_csv
 from experiments.sums_figures import draw_algorithms, draw_answers, draw_comparison, draw_isotonic
 from experiments.sums_mechanisms import (
-    MOST,
+    MAXIMUM,
     READINGS,
     TAIL_SHARE,
     Column,
     bucketed_answers,
     income,
     least_error_threshold,
-    made,
     recursive_threshold,
+    rows_for_threshold,
     single_queries,
     svt_threshold,
     tail_threshold,
@@ -44,11 +45,11 @@ WORKLOADS = {"Q1": 1000, "Q2": 100, "Q3": 10}
 EPSILONS = tuple(Fraction(text) for text in ("1/100", "3/100", "1/10", "3/10", "1"))
 SHARES = (Fraction(1, 10), Fraction(1, 2))
 PAPER = ("identity", "workload", "timm", "tamm")
-OWN = {"tail": tail_threshold, "least error": least_error_threshold}
-_LEAST_ANSWER = 100
-_SINGLE = 1_000  # searches of SQM in a configuration, about
-_STEPS = 10**8  # and their steps
-_MOST_BUCKETED = 256  # queries: beyond, the search for their strategies takes long
+OUR_THRESHOLDS = {"tail": tail_threshold, "least error": least_error_threshold}
+_SMALLEST_DENOMINATOR = 100  # of the paper's relative error, in units of the answers
+_SINGLE = 1_000  # approximate limit of SQM's searches in a configuration
+_STEPS = 10**8  # approximate limit of the steps of SQM's searches
+_MAX_BUCKETED = 256  # largest number of queries for buckets; beyond, planning is slow
 
 # (reading, epsilon, share of the threshold or None, algorithm, threshold)
 Key = tuple[str, Fraction, Fraction | None, str, str]
@@ -61,10 +62,10 @@ def run(
 
     Args:
         data: the folder with ``microdata/cps.csv``; None for generated incomes.
-        out: where tables and figures go; made if it is not there.
+        out: the folder for tables and figures, created if it is missing.
         quick: few trials of 100 queries, in about half a minute.
-        seed: of all noise.
-        report: called with every line to be shown.
+        seed: seed of all noise.
+        report: called with every line of progress.
 
     Returns:
         The rows of every table, by its name.
@@ -79,9 +80,9 @@ def run(
     queries: list[Row] = []
     for name in names:
         sums = workload(WORKLOADS[name])
-        found = trial_answers(column, sums, epsilons, trials, thresholds, seed)
-        rows += summaries(name, column, sums, found)
-        queries += by_query(name, column, sums, found)
+        answers = trial_answers(column, sums, epsilons, trials, thresholds, seed)
+        rows += summaries(name, column, sums, answers)
+        queries += by_query(name, column, sums, answers)
         for line in findings([row for row in rows if row["workload"] == name]):
             report(f"{name}: {line}")
         write_csv(out / "configurations.csv", rows)
@@ -112,8 +113,8 @@ def shared_thresholds(
     }
 
 
-# What is asked of a threshold: algorithm, budget of the answers, epsilon, share of the threshold,
-# its kind, number of trials.
+# The use of a threshold: algorithm, budget of the answers, epsilon, share of the threshold, its
+# kind, number of trials.
 Job = tuple[str, Fraction, Fraction, Fraction | None, str, int]
 
 
@@ -131,26 +132,26 @@ def trial_answers(
     """
     entropy = SeededEntropy(seed + 1)
     jobs = _jobs(column, sums, epsilons, trials, thresholds, entropy)
-    found: dict[Key, list[Reals]] = defaultdict(list)
+    parts_by_key: dict[Key, list[Reals]] = defaultdict(list)
     for threshold in sorted(jobs):
         for name in dict.fromkeys(job[0] for job in jobs[threshold]):
-            rows, bins = made(name, sums, threshold)
-            own = [job for job in jobs[threshold] if job[0] == name]
+            rows, bins = rows_for_threshold(name, sums, threshold)
+            matching = [job for job in jobs[threshold] if job[0] == name]
             for reading in READINGS:
-                cut = column.cut_sums(bins.edges, threshold, reading)
-                for _, rest, epsilon, share, kind, count in own:
-                    found[reading, epsilon, share, name, kind].append(
-                        rows.draw(cut, rest, count, entropy)
+                sums_by_bin = column.cut_sums(bins.edges, threshold, reading)
+                for _, answer_epsilon, epsilon, share, kind, count in matching:
+                    parts_by_key[reading, epsilon, share, name, kind].append(
+                        rows.draw(sums_by_bin, answer_epsilon, count, entropy)
                     )
-    answers = {key: np.concatenate(parts) for key, parts in found.items()}
+    answers = {key: np.concatenate(parts) for key, parts in parts_by_key.items()}
     for epsilon in epsilons:
         answers |= _single(column, sums, READINGS[0], epsilon, trials, SeededEntropy(seed + 2))
-    if len(sums.last) <= _MOST_BUCKETED:
+    if len(sums.last) <= _MAX_BUCKETED:
         entropy = SeededEntropy(seed + 3)
         for reading, epsilon in product(READINGS, epsilons):
-            whole = column.cut_sums(sums.edges, MOST, reading)
+            full_sums = column.cut_sums(sums.edges, MAXIMUM, reading)
             answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(
-                whole, sums, epsilon, trials, entropy
+                full_sums, sums, epsilon, trials, entropy
             )
     return answers
 
@@ -167,14 +168,14 @@ def _jobs(
     jobs: dict[int, list[Job]] = defaultdict(list)
     for epsilon in epsilons:
         for name in (*PAPER, "optimum"):
-            jobs[MOST].append((name, epsilon, epsilon, None, "none", trials))
+            jobs[MAXIMUM].append((name, epsilon, epsilon, None, "none", trials))
         for share, kind in ((share, kind) for share in SHARES for kind in ("svt", "recursive")):
             names = (*PAPER, "optimum") if (share, kind) == (SHARES[0], "svt") else PAPER
             for threshold, count in _counted(thresholds[epsilon, share, kind]):
                 jobs[threshold] += [
                     (name, epsilon * (1 - share), epsilon, share, kind, count) for name in names
                 ]
-        for kind, choose in OWN.items():
+        for kind, choose in OUR_THRESHOLDS.items():
             for threshold, count in _counted(
                 choose(column, sums, epsilon, entropy) for _ in range(trials)
             ):
@@ -198,49 +199,56 @@ def _single(
     trials: int,
     entropy: SeededEntropy,
 ) -> dict[Key, Reals]:
-    """Draw the answers of SQM where its searches take at most minutes.
+    """Draw the answers of SQM for configurations that take at most minutes.
 
-    Each query searches with its part of the budget.
+    Each query searches for a threshold with its part of the budget.
     """
-    asked = len(sums.last)
+    query_count = len(sums.last)
     answers = {}
     for share, kind in (
         (None, "none"),
         *((share, kind) for share in SHARES for kind in ("svt", "recursive")),
     ):
         count = trials
-        if kind == "svt" and not (asked <= 100 and share == SHARES[0] and epsilon == EPSILONS[0]):
-            count = max(2, min(trials, _SINGLE // asked))
+        if kind == "svt" and not (
+            query_count <= 100 and share == SHARES[0] and epsilon == EPSILONS[0]
+        ):
+            count = max(2, min(trials, _SINGLE // query_count))
         if share is not None and kind == "recursive":
             # The search takes ln(MOST / START) / beta steps for each query.
-            steps = asked * 2.8 / (0.4 * float(epsilon * share) / asked)
+            steps = query_count * 2.8 / (0.4 * float(epsilon * share) / query_count)
             count = min(trials, int(_STEPS // steps))
         if count:
-            drawn = [
+            noisy_answers = [
                 single_queries(column, sums, reading, epsilon, share, kind, entropy)[0]
                 for _ in range(count)
             ]
-            answers[reading, epsilon, share, "sqm", kind] = np.array(drawn)
+            answers[reading, epsilon, share, "sqm", kind] = np.array(noisy_answers)
     return answers
 
 
 def relative_errors(noisy: Reals, truth: Reals) -> Reals:
     """Return the paper's error, |answer - truth| / max(truth, 100)."""
-    return np.abs(noisy - truth) / np.maximum(truth, _LEAST_ANSWER)
+    return np.abs(noisy - truth) / np.maximum(truth, _SMALLEST_DENOMINATOR)
 
 
 def monotone(noisy: Reals) -> Reals:
     """Apply isotonic regression to each trial, over all answers as in the paper."""
-    return np.array([isotonic_regression(one).x for one in noisy])
+    return np.array([isotonic_regression(answers).x for answers in noisy])
 
 
-def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
+def summaries(
+    name: str, column: Column, sums: PrefixSums, answers_by_key: Mapping[Key, Reals]
+) -> list[Row]:
     """Return a row per configuration: mean relative error and its variation over trials."""
     rows = []
-    for (reading, epsilon, share, algorithm, kind), noisy in found.items():
+    for (reading, epsilon, share, algorithm, kind), noisy in answers_by_key.items():
         truth = column.answers(sums, reading).astype(float)
         for step, answers in (("none", noisy), ("isotonic", monotone(noisy))):
             errors = relative_errors(answers, truth).mean(axis=1)
+            error_of_mean: float | str = ""
+            if len(errors) > 1:
+                error_of_mean = float(f"{standard_error(errors):.3g}")
             rows.append(
                 {
                     "workload": name,
@@ -252,9 +260,7 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
                     "post-processing": step,
                     "trials": len(errors),
                     "mean relative error": float(f"{errors.mean():.5g}"),
-                    "standard error": float(f"{standard_error(errors):.3g}")
-                    if len(errors) > 1
-                    else "",
+                    "standard error": error_of_mean,
                     "5%": float(f"{np.percentile(errors, 5):.5g}"),
                     "95%": float(f"{np.percentile(errors, 95):.5g}"),
                     "rmse": float(f"{np.sqrt(np.mean((answers - truth) ** 2)):.5g}"),
@@ -263,31 +269,35 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
     return rows
 
 
-def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
+def by_query(
+    name: str, column: Column, sums: PrefixSums, answers_by_key: Mapping[Key, Reals]
+) -> list[Row]:
     """Return means and bands per query for the configurations of the figures.
 
     Epsilon is 0.01, values are of records, and the share is 0.1.
     """
     shown = [("identity", kind) for kind in ("none", "svt", "recursive")]
-    shown += [
-        (algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")
-    ] + [("optimum", "tail")]
+    shown += [(algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")]
+    shown.append(("optimum", "tail"))
     truth = column.answers(sums, "records").astype(float)
     rows = []
     for algorithm, kind in shown:
         key: Key = ("records", EPSILONS[0], None if kind == "none" else SHARES[0], algorithm, kind)
-        if key not in found:
+        if key not in answers_by_key:
             continue
-        for step, answers in (("none", found[key]), ("isotonic", monotone(found[key]))):
+        for step, answers in (
+            ("none", answers_by_key[key]),
+            ("isotonic", monotone(answers_by_key[key])),
+        ):
             errors = relative_errors(answers, truth)
             bands = [np.percentile(part, (5, 95), axis=0) for part in (answers, errors)]
-            for place, edge in enumerate(sums.edges[sums.last].tolist()):
+            for query, edge in enumerate(sums.edges[sums.last].tolist()):
                 numbers = (
-                    truth[place],
-                    answers[:, place].mean(),
-                    *bands[0][:, place],
-                    errors[:, place].mean(),
-                    *bands[1][:, place],
+                    truth[query],
+                    answers[:, query].mean(),
+                    *bands[0][:, query],
+                    errors[:, query].mean(),
+                    *bands[1][:, query],
                 )
                 titles = (
                     "truth",
@@ -314,11 +324,11 @@ def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Re
     return rows
 
 
-def picked(rows: Iterable[Row], **wanted: Any) -> Row | None:
+def picked(rows: Iterable[Row], **values: Any) -> Row | None:
     """Return the row with these values, or None."""
     names = {"share": "threshold share", "step": "post-processing"}
     for row in rows:
-        if all(row[names.get(name, name)] == value for name, value in wanted.items()):
+        if all(row[names.get(name, name)] == value for name, value in values.items()):
             return row
     return None
 
@@ -328,13 +338,13 @@ def findings(rows: Sequence[Row], reading: str = "records") -> list[str]:
     lines = []
     for epsilon in sorted({row["epsilon"] for row in rows}):
         common = {"reading": reading, "epsilon": epsilon, "step": "isotonic", "share": 0.1}
-        ours = picked(rows, algorithm="optimum", threshold="tail", **common)
-        theirs = picked(rows, algorithm="tamm", threshold="svt", **common)
-        if ours and theirs:
-            one = ours["mean relative error"]
-            other = theirs["mean relative error"]
+        our_row = picked(rows, algorithm="optimum", threshold="tail", **common)
+        tamm_row = picked(rows, algorithm="tamm", threshold="svt", **common)
+        if our_row and tamm_row:
+            our_error = our_row["mean relative error"]
+            tamm_error = tamm_row["mean relative error"]
             lines.append(
-                f"epsilon = {epsilon:g}: ours {one:.4g}, TaMM with SVT {other:.4g}, ratio "
-                f"{one / other:.2f}"
+                f"epsilon = {epsilon:g}: ours {our_error:.4g}, TaMM with SVT {tamm_error:.4g}, "
+                f"ratio {our_error / tamm_error:.2f}"
             )
     return lines

@@ -42,23 +42,23 @@ def _label(algorithm: str, kind: str) -> str:
 
 
 def _curves(
-    panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str
+    panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], quantity: str, step: str
 ) -> None:
     """Draw means and bands by query, a curve per algorithm and kind of threshold."""
     for algorithm, kind in shown:
-        own = [
+        matching = [
             row
             for row in rows
             if (row["algorithm"], row["threshold"], row["post-processing"])
             == (algorithm, kind, step)
         ]
-        across = [row["up to"] / 1000 for row in own]
-        ends = [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")]
+        across = [row["up to"] / 1000 for row in matching]
+        bounds = [[row[f"{quantity} {end}"] for row in matching] for end in ("5%", "95%")]
         colour = _COLOURS[algorithm, kind]
-        panel.fill_between(across, *ends, color=colour, alpha=0.13, linewidth=0)
+        panel.fill_between(across, *bounds, color=colour, alpha=0.13, linewidth=0)
         panel.plot(
             across,
-            [row[what] for row in own],
+            [row[quantity] for row in matching],
             color=colour,
             linewidth=1.5,
             label=_label(algorithm, kind),
@@ -122,9 +122,9 @@ def _draw_errors(
 def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
     """Draw figure 3: relative errors with the sparse vector technique."""
     matrix = (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))
-    others = (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))
+    baselines = (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))
     _draw_errors(
-        [("truncated matrix mechanisms", "isotonic", matrix), ("baselines", "isotonic", others)],
+        [("truncated matrix mechanisms", "isotonic", matrix), ("baselines", "isotonic", baselines)],
         rows,
         stem,
     )
@@ -159,7 +159,7 @@ def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
     )
     for panel, name in zip(panels[0], names, strict=True):
         for algorithm, kind in shown:
-            own = [
+            matching = [
                 row
                 for row in rows
                 if (
@@ -172,12 +172,12 @@ def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
                 == (name, algorithm, kind, "records", "isotonic")
                 and row["threshold share"] in ("", 0.1)
             ]
-            own.sort(key=lambda row: row["epsilon"])
-            means = [row["mean relative error"] for row in own]
-            across = [row["epsilon"] for row in own]
+            matching.sort(key=lambda row: row["epsilon"])
+            mean_errors = [row["mean relative error"] for row in matching]
+            across = [row["epsilon"] for row in matching]
             panel.plot(
                 across,
-                means,
+                mean_errors,
                 color=_COLOURS[algorithm, kind],
                 marker="o",
                 markersize=3.5,
@@ -185,8 +185,8 @@ def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
             )
             panel.fill_between(
                 across,
-                [row["5%"] for row in own],
-                [row["95%"] for row in own],
+                [row["5%"] for row in matching],
+                [row["95%"] for row in matching],
                 color=_COLOURS[algorithm, kind],
                 alpha=0.1,
             )

@@ -1,10 +1,10 @@
-"""The mechanisms of the experiment on sums.
+"""Run the mechanisms of the experiment on sums.
 
 Thresholds come from the kernel; measurements are in integers with the kernel's exact noise.
 
-Every way is private as built, with the faults of the printed algorithms repaired: SQM divides its
+All mechanisms are private, because faults of the printed algorithms are repaired: SQM divides its
 budget among the queries, the number of records stays private, searches end at the public maximum,
-values are filtered before they are cut, and beta belongs to the budget of the threshold.
+values are filtered before they are clipped, and beta belongs to the budget of the threshold.
 """
 
 from dataclasses import dataclass
@@ -35,13 +35,13 @@ from leastnoise._trusted.linop import dense
 from leastnoise._workload import queries
 
 READINGS = ("records", "edges")
-MOST = 800_000
+MAXIMUM = 800_000
 WIDTH = 800
 START = 50_000
-# thresholds of the recursive mechanism are rounded up to multiples of this, so that strategies can
-# be kept
+# Thresholds of the recursive mechanism are rounded up to multiples of this number, so that trials
+# share strategies.
 _ROUND = 16_000
-_BITS = 12
+_BITS = 12  # of the largest coefficient of a rounded row
 TAIL_SHARE = Fraction(1, 10)
 
 
@@ -50,14 +50,14 @@ class Column:
     """A column of integers, clipped to 0 and the public maximum.
 
     Args:
-        values: int64, one a record.
+        values: int64, one for each record.
     """
 
     values: Wholes
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "values", np.sort(np.clip(np.asarray(self.values, dtype=np.int64), 0, MOST))
+            self, "values", np.sort(np.clip(np.asarray(self.values, dtype=np.int64), 0, MAXIMUM))
         )
 
     @cached_property
@@ -72,20 +72,20 @@ class Column:
         """
         upper = (self.cells + 1) * WIDTH
         counted = np.minimum(self.values if reading == "records" else upper, threshold)
-        place = np.searchsorted(edges, upper)
-        return np.bincount(place, weights=counted, minlength=len(edges)).astype(np.int64)[
+        position = np.searchsorted(edges, upper)
+        return np.bincount(position, weights=counted, minlength=len(edges)).astype(np.int64)[
             : len(edges)
         ]
 
     def answers(self, sums: PrefixSums, reading: str) -> Wholes:
         """Return the true answers without clipping."""
-        return np.cumsum(self.cut_sums(sums.edges, MOST, reading))[sums.last]
+        return np.cumsum(self.cut_sums(sums.edges, MAXIMUM, reading))[sums.last]
 
 
 def workload(count: int) -> PrefixSums:
     """Return Q1, Q2 or Q3: prefix sums up to multiples of 800, 8000 or 80000.
 
-    There are 1000, 100 or 10.
+    The number of queries is 1000, 100 or 10.
     """
     step = 1000 // count
     return PrefixSums(edges=WIDTH * np.arange(1, 1001), last=np.arange(step - 1, 1000, step))
@@ -118,7 +118,9 @@ def svt_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
 
     r = 0.998, c = 1.2 and s = 50000.
     """
-    return sparse_vector(column.values, epsilon, entropy, geometric_candidates(START, "1.2", MOST))
+    return sparse_vector(
+        column.values, epsilon, entropy, geometric_candidates(START, "1.2", MAXIMUM)
+    )
 
 
 def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
@@ -126,8 +128,8 @@ def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> 
 
     beta = 2 epsilon1 / 5, theta = 50000 and mu = 0.5; rounded up to a multiple of 16000.
     """
-    limit = recursive(column.values, epsilon, entropy, start=START, most=MOST)
-    return min(MOST, -(-limit // _ROUND) * _ROUND)
+    limit = recursive(column.values, epsilon, entropy, start=START, maximum=MAXIMUM)
+    return min(MAXIMUM, -(-limit // _ROUND) * _ROUND)
 
 
 def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
@@ -141,22 +143,24 @@ def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy:
 def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
     """Choose our threshold for records given by their cells."""
     small = merged(sums)
-    places = candidate_cells(sums.edges)
+    candidates = candidate_cells(sums.edges)
     first = epsilon * TAIL_SHARE
-    counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:].astype(np.int64)
+    counts = np.bincount(np.searchsorted(candidates, cells), minlength=len(candidates))[1:].astype(
+        np.int64
+    )
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
     noise = 2**0.5 / float(epsilon - first)
     sure = SURE * 2**0.5 / float(first)
-    found = choose_threshold(
+    choice = choose_threshold(
         sums.gram(),
         sums.edges,
-        places,
+        candidates,
         noisy.astype(float),
         lambda limits: _quick(small, int(limits.max())),
         noise,
         law=TailLaw(sure),
     )
-    return found.threshold
+    return choice.threshold
 
 
 @cache
@@ -174,18 +178,21 @@ def least_error_threshold(
         int(edge) for edge in sums.edges[candidate_cells(sums.edges)] if edge >= START
     )
     noise = np.array(
-        [2**0.5 / float(epsilon - first) * _spread(sums, threshold) for threshold in candidates]
+        [
+            2**0.5 / float(epsilon - first) * _standard_errors(sums, threshold)
+            for threshold in candidates
+        ]
     )
-    ends = sums.edges[sums.last]
-    low = np.full(len(ends), -1, dtype=np.int64)
-    return least_error(column.values, first, entropy, candidates, low, ends, noise)
+    query_ends = sums.edges[sums.last]
+    low = np.full(len(query_ends), -1, dtype=np.int64)
+    return least_error(column.values, first, entropy, candidates, low, query_ends, noise)
 
 
 @cache
-def _spread(sums: PrefixSums, threshold: int) -> Reals:
+def _standard_errors(sums: PrefixSums, threshold: int) -> Reals:
     """Predict standard errors of the queries.
 
-    They grow with the limits, and their root mean square is the predicted one.
+    The standard errors grow with the limits, and their root mean square is the predicted one.
     """
     small = merged(sums)
     shape = np.sqrt(np.cumsum(small.limits(threshold).astype(float)))
@@ -198,7 +205,7 @@ class WholeRows:
 
     Args:
         rows: coefficients on the cut sums by bin, int64, shape (k, n).
-        weights: what a row must be multiplied by, shape (k,).
+        weights: the factor of each row, shape (k,).
         cost: the pure epsilon at noise scales of 1 / weights.
         recover: answers from the weighted rows, shape (m, k).
     """
@@ -241,16 +248,16 @@ class WholeRows:
         return np.asarray((measured * self.weights) @ self.recover.T)
 
 
-def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, PrefixSums]:
+def rows_for_threshold(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, PrefixSums]:
     """Return the rows of an algorithm for a threshold, and their bins."""
     bins = merged(sums) if name == "optimum" else sums
     limits = bins.limits(threshold)
     if name == "timm":  # the same strategy for every threshold
-        own, inverse = _truncation_independent(sums)
-        sensitivity = float(np.abs(own * limits).sum(axis=0).max())
-        strategy = SumStrategy(rows=own * limits / sensitivity, recover=inverse * sensitivity)
+        rows, inverse = _truncation_independent(sums)
+        sensitivity = float(np.abs(rows * limits).sum(axis=0).max())
+        strategy = SumStrategy(rows=rows * limits / sensitivity, recover=inverse * sensitivity)
     else:
-        released = name == "tamm"  # what the paper ran
+        released = name == "tamm"  # the implementation that the paper used
         strategy = sum_strategy(
             name, bins.matrix(), bins.gram(), limits, released=released, effort=0.5
         )
@@ -260,8 +267,8 @@ def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, Prefix
 @cache
 def _truncation_independent(sums: PrefixSums) -> tuple[Reals, Reals]:
     """Return the rows of TiMM and their recovery matrix."""
-    own = fit_halved_tree(sums.gram(), released=True).matrix()
-    return own, np.linalg.solve(own.T @ own, sums.matrix().T).T @ own.T
+    rows = fit_halved_tree(sums.gram(), released=True).matrix()
+    return rows, np.linalg.solve(rows.T @ rows, sums.matrix().T).T @ rows.T
 
 
 def single_queries(
@@ -281,10 +288,10 @@ def single_queries(
     Raises:
         InputError: the budget of one query is too small for the search.
     """
-    each = epsilon / len(sums.last)
-    first = each * share if share is not None else Fraction(0)
+    query_epsilon = epsilon / len(sums.last)
+    first = query_epsilon * share if share is not None else Fraction(0)
     edges = sums.edges[sums.last]
-    thresholds = np.full(len(edges), MOST, dtype=np.int64)
+    thresholds = np.full(len(edges), MAXIMUM, dtype=np.int64)
     if threshold != "none":
         if threshold == "svt":
             search = svt_threshold
@@ -301,9 +308,13 @@ def single_queries(
             for stop, limit in zip(stops, limits, strict=True)
         ]
     )
-    rest = each - first
+    answer_epsilon = query_epsilon - first
     numerators = np.array(
-        [-(-int(limit) * rest.denominator // rest.numerator) for limit in limits], dtype=np.int64
+        [
+            -(-int(limit) * answer_epsilon.denominator // answer_epsilon.numerator)
+            for limit in limits
+        ],
+        dtype=np.int64,
     )
     return exact + discrete_laplace(
         numerators, np.ones_like(numerators), len(numerators), entropy
@@ -320,15 +331,17 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     kind = Bins(0, high, len(sums.edges), closed="right")
     upto = np.arange(len(sums.edges)) <= sums.last[:, None]
     domain = Domain(pay=kind, measures={"wages": Measure("pay", 0, high)}).as_complete()
-    asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
-    found = SumBuckets.of(asked, "pay", sums.edges)
-    factor = found.factor(1)
-    whole = dense(factor.operator)[:, found.group_starts]
+    prefix_workload = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
+    buckets = SumBuckets.of(prefix_workload, "pay", sums.edges)
+    factor = buckets.factor(1)
+    rows = dense(factor.operator)[:, buckets.group_starts]
     weights = factor.weights.astype(float)
-    weighted = whole * weights[:, None]
-    cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
-    return found, WholeRows(
-        whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T)
+    weighted = rows * weights[:, None]
+    cost = float((np.abs(weighted) * buckets.limits[buckets.stops - 1]).sum(axis=0).max()) * (
+        1 + 1e-12
+    )
+    return buckets, WholeRows(
+        rows, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T)
     )
 
 
@@ -346,19 +359,21 @@ def bucketed_answers(
         trials: releases.
         entropy: the source of the noise.
     """
-    found, rows = bucketed(sums)
-    groups = np.add.reduceat(cut, found.group_starts)
+    buckets, rows = bucketed(sums)
+    groups = np.add.reduceat(cut, buckets.group_starts)
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
-    upto = found.group_starts <= sums.last[:, None]
-    choices = found.choices(covariance)
+    upto = buckets.group_starts <= sums.last[:, None]
+    choices = buckets.choices(covariance)
     answers = []
-    given: dict[tuple[int, int], ConstrainedLeastSquares] = {}
+    estimators: dict[tuple[int, int], ConstrainedLeastSquares] = {}
     for noisy in rows.draw(groups, epsilon, trials, entropy):
-        kept = choices.choose_range(noisy)
-        run = kept.first, kept.stop
-        if run not in given:
-            given[run] = ConstrainedLeastSquares.of(
-                covariance, (found.group_starts >= kept.first) & (found.group_starts < kept.stop)
+        kept_range = choices.choose_range(noisy)
+        run = kept_range.first, kept_range.stop
+        if run not in estimators:
+            estimators[run] = ConstrainedLeastSquares.of(
+                covariance,
+                (buckets.group_starts >= kept_range.first)
+                & (buckets.group_starts < kept_range.stop),
             )
-        answers.append(upto @ given[run].estimates(noisy))
+        answers.append(upto @ estimators[run].estimates(noisy))
     return np.array(answers)

@@ -4,10 +4,10 @@ TaMM uses the sparse vector technique.
 
     python -m experiments.sums_shapes [--trials 40] [--cells 100]
 
-Prefix sums up to the ends of equal bins. Amounts with light and heavy tails (a Pareto tail of index
-1 or less has no mean), a public maximum up to a hundred times too large, amounts none of which is
-small, and few records. The error is that of the paper, before and after isotonic regression, and
-the root of the mean square over the largest sum.
+The queries are prefix sums up to the ends of equal bins. The amounts have light and heavy tails (a
+Pareto tail of index 1 or less has no mean), a public maximum up to a hundred times too large, no
+small values, or few records. The errors are the paper's, before and after isotonic regression, and
+the root mean square error over the largest sum.
 """
 
 from collections.abc import Iterator
@@ -33,20 +33,20 @@ class Shape:
     """Amounts below a public maximum.
 
     Args:
-        name: for people.
+        name: the name in tables.
         values: whole numbers, at least 1 and at most the maximum.
-        most: the public maximum.
+        maximum: the public maximum.
     """
 
     name: str
     values: Wholes
-    most: int
+    maximum: int
 
     def cut_sums(self, sums: PrefixSums, threshold: int) -> Wholes:
         """Sum the values clipped at a threshold by bin; exact."""
-        place = np.searchsorted(sums.edges, self.values)
+        position = np.searchsorted(sums.edges, self.values)
         return np.bincount(
-            place, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)
+            position, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)
         ).astype(np.int64)
 
 
@@ -54,19 +54,19 @@ def shapes(seed: int = 0) -> Iterator[Shape]:
     """Yield the shapes."""
     random = np.random.default_rng(seed)
 
-    def made(name: str, values: Reals, *maxima: int) -> Iterator[Shape]:
+    def with_maxima(name: str, values: Reals, *maxima: int) -> Iterator[Shape]:
         """Yield a shape with each maximum."""
-        for most in maxima:
-            yield Shape(name, np.clip(np.rint(values), 1, most).astype(np.int64), most)
+        for maximum in maxima:
+            yield Shape(name, np.clip(np.rint(values), 1, maximum).astype(np.int64), maximum)
 
     light = random.lognormal(10.2, 0.8, 50_000)
-    yield from made("log-normal", light, 800_000, 8_000_000, 80_000_000)
+    yield from with_maxima("log-normal", light, 800_000, 8_000_000, 80_000_000)
     for index in (0.8, 1.2, 2.0):
-        yield from made(
+        yield from with_maxima(
             f"Pareto {index}", 15_000 * random.random(50_000) ** (-1 / index), 8_000_000
         )
-    yield from made("none small", 100_000 + light, 800_000)
-    yield from made("few records", light[:1000], 800_000)
+    yield from with_maxima("none small", 100_000 + light, 800_000)
+    yield from with_maxima("few records", light[:1000], 800_000)
 
 
 @cache
@@ -83,26 +83,26 @@ def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
 
 
 def _answers(
-    way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
+    method: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
 ) -> Reals:
     """Draw noisy answers, shape (trials, m)."""
-    if way == "buckets":
-        return bucketed_answers(shape.cut_sums(sums, shape.most), sums, epsilon, trials, entropy)
-    found = []
-    candidates = geometric_candidates(START, "1.2", shape.most)
+    if method == "buckets":
+        return bucketed_answers(shape.cut_sums(sums, shape.maximum), sums, epsilon, trials, entropy)
+    answers = []
+    candidates = geometric_candidates(START, "1.2", shape.maximum)
     for _ in range(trials):
-        if way == "tamm":
+        if method == "tamm":
             threshold = sparse_vector(shape.values, epsilon * TAIL_SHARE, entropy, candidates)
         else:
             threshold = chosen_threshold(
                 np.searchsorted(sums.edges, shape.values), sums, epsilon, entropy
             )
-        found.append(
-            _rows(way, sums, threshold).draw(
+        answers.append(
+            _rows(method, sums, threshold).draw(
                 shape.cut_sums(sums, threshold), epsilon * (1 - TAIL_SHARE), 1, entropy
             )[0]
         )
-    return np.array(found)
+    return np.array(answers)
 
 
 def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
@@ -112,29 +112,32 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
         "TaMM + SVT | over threshold |"
     )
     yield "|---|---|---|---|---|---|---|---|"
-    known: dict[int, PrefixSums] = {}
+    sums_by_maximum: dict[int, PrefixSums] = {}
     for shape in shapes(seed):
-        if shape.most not in known:
-            known[shape.most] = PrefixSums(
-                edges=shape.most // cells * np.arange(1, cells + 1), last=np.arange(cells)
+        if shape.maximum not in sums_by_maximum:
+            sums_by_maximum[shape.maximum] = PrefixSums(
+                edges=shape.maximum // cells * np.arange(1, cells + 1), last=np.arange(cells)
             )
-        sums = known[shape.most]
-        truth = np.cumsum(shape.cut_sums(sums, shape.most)).astype(float)
+        sums = sums_by_maximum[shape.maximum]
+        truth = np.cumsum(shape.cut_sums(sums, shape.maximum)).astype(float)
         for epsilon in EPSILONS:
             scores = []
-            for way in ("tamm", "optimum", "buckets"):
-                answers = _answers(way, shape, sums, epsilon, trials, SeededEntropy(seed))
+            for method in ("tamm", "optimum", "buckets"):
+                answers = _answers(method, shape, sums, epsilon, trials, SeededEntropy(seed))
                 errors = [
-                    relative_errors(one, truth).mean() for one in (answers, monotone(answers))
+                    relative_errors(value, truth).mean() for value in (answers, monotone(answers))
                 ]
                 scores.append(
                     (*errors, float(np.sqrt(np.mean((answers - truth) ** 2)) / truth[-1]))
                 )
-            theirs, ours, new = np.array(scores)
-            shown = [", ".join(f"{one:.3g}" for one in score) for score in scores]
-            ratios = [", ".join(f"{one:.2f}" for one in new / old) for old in (theirs, ours)]
+            tamm, threshold_only, bucket_scores = np.array(scores)
+            shown = [", ".join(f"{value:.3g}" for value in score) for score in scores]
+            ratios = [
+                ", ".join(f"{value:.2f}" for value in bucket_scores / reference)
+                for reference in (tamm, threshold_only)
+            ]
             yield (
-                f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | "
+                f"| {shape.name} | {shape.maximum:,} | {float(epsilon):g} | "
                 f"{' | '.join([*shown, *ratios])} |"
             )
 

@@ -3,13 +3,13 @@
 Better strategies are fitted to the weighted workload.
 
 Cells j are bins of the number with upper edges u_j; a record of cell j with value t adds min(t,
-theta) to every query that contains the cell, at most the limit T_j = min(u_j, theta). A strategy is
-written on z_j = (sum of the cut values of cell j) / T_j, a vector that one record changes by at
-most 1 in one cell; in the paper's reading, where every record counts as the upper edge of its bin,
-z is the vector of counts. The workload on z is W T with T = diag(T_j), and all of the matrix
-mechanism applies to it.
+theta) to every query that contains the cell, at most the limit T_j = min(u_j, theta). Strategies
+measure z_j = (sum of the clipped values of cell j) / T_j, a vector that one record changes by at
+most 1 in one cell. In the paper's reading every record counts as the upper edge of its bin, and z
+is the vector of counts. The workload on z is W T with T = diag(T_j), and the matrix mechanism
+applies to it.
 
-TiMM with the strategy A is the strategy A T on z, so whatever is best for W T is never worse than
+TiMM with the strategy A is the strategy A T on z, so the best strategy for W T is never worse than
 TiMM.
 
 Source: Wu, Pujol, Kotsogiannis, Machanavajjhala, "Answering summation queries for numerical
@@ -48,7 +48,7 @@ class PrefixSums:
     last: IntArray
 
     def limits(self, threshold: int) -> IntArray:
-        """Return T_j: the most that a record of each bin adds; shape (n,)."""
+        """Return T_j: the largest amount that a record of each bin adds; shape (n,)."""
         return np.minimum(self.edges, threshold)
 
     def matrix(self) -> FloatArray:
@@ -57,9 +57,13 @@ class PrefixSums:
 
     def gram(self) -> Gram:
         """Return W^T W in its short form: the number of queries that contain each bin."""
-        asked = len(self.last) - np.searchsorted(self.last, np.arange(len(self.edges)), side="left")
+        query_counts = len(self.last) - np.searchsorted(
+            self.last, np.arange(len(self.edges)), side="left"
+        )
         return Gram(
-            len(self.edges), len(self.last), ((np.ones(len(self.edges)), asked.astype(float)),)
+            len(self.edges),
+            len(self.last),
+            ((np.ones(len(self.edges)), query_counts.astype(float)),),
         )
 
 
@@ -109,36 +113,38 @@ def sum_strategy(
         queries: W, shape (m, n).
         gram: W^T W.
         limits: T_j, whole units, shape (n,).
-        released: GreedyH as the released copies compute it.
-        effort: of the search for a p-Identity strategy.
+        released: whether GreedyH is computed as in the released implementations.
+        effort: effort of the search for a p-Identity strategy.
 
     Source: Wu et al., Table 1 and appendix A.
 
     >>> sums = PrefixSums(edges=np.arange(1, 5) * 100, last=np.arange(4))
-    >>> made = sum_strategy("identity", sums.matrix(), sums.gram(), sums.limits(200))
-    >>> (made.std(1.0) ** 2).tolist()
+    >>> strategy = sum_strategy("identity", sums.matrix(), sums.gram(), sums.limits(200))
+    >>> (strategy.std(1.0) ** 2).tolist()
     [10000.0, 50000.0, 90000.0, 130000.0]
     """
-    asked = queries * limits
+    weighted_queries = queries * limits
     if name == "identity":
-        return SumStrategy(rows=np.eye(len(limits)), recover=asked)
+        return SumStrategy(rows=np.eye(len(limits)), recover=weighted_queries)
     if name == "workload":
-        sensitivity = column_norm(asked, 1)
-        return SumStrategy(rows=asked / sensitivity, recover=sensitivity * np.eye(len(asked)))
-    if name == "timm":
-        own = fit_halved_tree(gram, released=released).matrix()
-        sensitivity = column_norm(own * limits, 1)
+        sensitivity = column_norm(weighted_queries, 1)
         return SumStrategy(
-            rows=own * limits / sensitivity, recover=queries @ _pseudo_inverse(own) * sensitivity
+            rows=weighted_queries / sensitivity, recover=sensitivity * np.eye(len(weighted_queries))
+        )
+    if name == "timm":
+        tree_rows = fit_halved_tree(gram, released=released).matrix()
+        sensitivity = column_norm(tree_rows * limits, 1)
+        return SumStrategy(
+            rows=tree_rows * limits / sensitivity,
+            recover=queries @ _pseudo_inverse(tree_rows) * sensitivity,
         )
     weighted = limited_gram(gram, limits)
-    fitted = (
-        fit_halved_tree(weighted, released=released)
-        if name == "tamm"
-        else fit_p_identity(weighted, effort=effort)
-    )
-    matrix = fitted.matrix() / column_norm(fitted.matrix(), 1)
-    return SumStrategy(rows=matrix, recover=asked @ _pseudo_inverse(matrix))
+    if name == "tamm":
+        matrix = fit_halved_tree(weighted, released=released).matrix()
+    else:
+        matrix = fit_p_identity(weighted, effort=effort).matrix()
+    matrix = matrix / column_norm(matrix, 1)
+    return SumStrategy(rows=matrix, recover=weighted_queries @ _pseudo_inverse(matrix))
 
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:

@@ -1,11 +1,12 @@
-"""GreedyH on halves of halves for sums with a threshold.
+"""Fit GreedyH on halves of halves for sums with a threshold.
 
-It is implemented as defined, and as in every released implementation.
+The module implements GreedyH as defined, and as in every released implementation.
 
-The released copies minimise the error of the workload W^T W in the place of W, because a routine
-written for W is called with W^T W; they also damp lambda^2 where only what crosses the children is
-to be damped, and hand the damped objective up as the error of the child. What the paper on sums
-shows was run with them, so their noise is needed to compare. Both readings are equally private.
+The released implementations minimise the error of the workload W^T W instead of W, because they
+call a routine for W with W^T W. They also damp lambda^2, although only the part that crosses the
+children should be damped, and return the damped objective as the error of the child. The results of
+the paper on sums come from these implementations, so a comparison needs their noise. Both versions
+are equally private.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class HalvedTree:
     Attributes:
         size: number of cells n.
         starts: first cell of each row.
-        stops: cell behind the last one of each row.
+        stops: cell after the last one of each row.
         scales: weight of each row, above 0.
     """
 
@@ -55,32 +56,35 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
     """Fit the hierarchy of GreedyH when every block is halved, the longer half right.
 
     Args:
-        gram: Gram matrix M of the workload, n cells; the n x n matrix is made.
-        released: compute what the released copies compute, with M squared in the place of M.
+        gram: Gram matrix M of the workload, n cells; the function builds the n x n matrix.
+        released: compute the result of the released implementations, with M squared instead of M.
 
     Returns:
         The tree, at L1 sensitivity 1.
 
-    Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies
-        from their text.
+    Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the source code of the released
+        implementations.
 
     >>> from baselines._linear import strategy_rmse
-    >>> asked = Gram(128, 128, ((np.ones(128), np.arange(128.0, 0.0, -1)),))
-    >>> [
-    ...     round(strategy_rmse(asked, fit_halved_tree(asked, released=r).matrix(), 1), 3)
-    ...     for r in (False, True)
-    ... ]
+    >>> prefix_gram = Gram(128, 128, ((np.ones(128), np.arange(128.0, 0.0, -1)),))
+    >>> trees = [fit_halved_tree(prefix_gram, released=released) for released in (False, True)]
+    >>> [round(strategy_rmse(prefix_gram, tree.matrix(), 1), 3) for tree in trees]
     [5.344, 5.336]
     """
-    asked = gram.dense()
-    matrix = asked @ asked if released else asked
+    workload_gram = gram.dense()
+    matrix = workload_gram @ workload_gram if released else workload_gram
     shares = np.arange(_GRID) / _GRID
 
     def node(start: int, stop: int, depth: int) -> _Node:
         """Fit the subtree of a block."""
         if stop - start == 1:
-            own = float(matrix[start, start])
-            return _Node(own, np.ones(1), own, (np.array([start]), np.array([stop]), np.ones(1)))
+            cell_error = float(matrix[start, start])
+            return _Node(
+                cell_error,
+                np.ones(1),
+                cell_error,
+                (np.array([start]), np.array([stop]), np.ones(1)),
+            )
         middle = start + (stop - start) // 2
         left = node(start, middle, depth + 1)
         right = node(middle, stop, depth + 1)
@@ -95,13 +99,13 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
         objective = (error - cross * squares / ((1 - shares) ** 2 + mass * squares)) / (
             1 - shares
         ) ** 2
-        best = int(np.argmin(objective))
-        share = float(shares[best])
+        best_index = int(np.argmin(objective))
+        share = float(shares[best_index])
         divisor = (1 - share) ** 2 + mass * share**2
         if released:
-            kept = float(objective[best])
+            subtree_error = float(objective[best_index])
         else:
-            kept = (error - share**2 / divisor * joint) / (1 - share) ** 2
+            subtree_error = (error - share**2 / divisor * joint) / (1 - share) ** 2
         starts, stops, scales = (
             np.concatenate([a, b]) for a, b in zip(left.rows, right.rows, strict=True)
         )
@@ -110,7 +114,7 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
             starts = np.append(starts, start)
             stops = np.append(stops, stop)
             scales = np.append(scales, share)
-        return _Node(kept, vector / divisor, joint / divisor**2, (starts, stops, scales))
+        return _Node(subtree_error, vector / divisor, joint / divisor**2, (starts, stops, scales))
 
     starts, stops, scales = node(0, gram.size, 0).rows
     return HalvedTree(size=gram.size, starts=starts, stops=stops, scales=scales)

@@ -1,9 +1,9 @@
 """Private thresholds of sums: the sparse vector technique and the recursive mechanism.
 
-A sum of amounts between 0 and a public upper bound is measured with less noise when each amount is
-cut at a limit; how low the limit may be depends on the data, so it is paid for. The labels (H1 ...)
-refer to PROOFS-threshold.md beside this file. Limits and amounts are whole units below 2^53.
-Neighbours differ by one row, added or removed. Each call draws all of its noise anew.
+A sum of amounts between 0 and a public upper bound needs less noise when each amount is clipped at
+a limit. The best limit depends on the data, so its choice is paid for. The labels (H1 ...) refer to
+PROOFS-threshold.md in this folder. Limits and amounts are whole units below 2^53. Neighbours differ
+by one added or removed row. Each call draws all of its noise anew.
 """
 
 import math
@@ -20,12 +20,11 @@ from leastnoise._trusted.kernel._noise import discrete_laplace
 _MOST_STEPS = 2**22
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256
 _LARGEST_SCALE = 2**50
-# the paper's beta, a multiple of epsilon, and mu
-_STEP = Fraction(2, 5)
-_MARGIN = 0.5
+_STEP = Fraction(2, 5)  # the paper's beta over epsilon
+_MARGIN = 0.5  # the paper's mu
 
 
-def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]:
+def geometric_candidates(start: int, ratio: Exact, maximum: int) -> tuple[int, ...]:
     """Return the limits ``start * ratio^i`` below the public upper bound, and the bound.
 
     Limits are rounded up. Without the bound, a search may not end.
@@ -36,19 +35,19 @@ def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]
     limits = [start]
     last = Fraction(start)
     step = exact("ratio", ratio)
-    while (last := last * step) < most:
+    while (last := last * step) < maximum:
         last = last.limit_denominator(2**32)
         limits.append(math.ceil(last))
-    return tuple(dict.fromkeys(min(limit, most) for limit in [*limits, most]))
+    return tuple(dict.fromkeys(min(limit, maximum) for limit in [*limits, maximum]))
 
 
-def sorted_amounts(values: IntArray, most: int) -> IntArray:
+def sorted_amounts(values: IntArray, maximum: int) -> IntArray:
     """Clip private amounts to 0 and the bound, row by row, and sort them (H1).
 
     >>> sorted_amounts(np.array([7, -2, 99]), 10).tolist()
     [0, 7, 10]
     """
-    return np.sort(np.clip(values, 0, most))
+    return np.sort(np.clip(values, 0, maximum))
 
 
 def scale_up(sensitivity: int, epsilon: Fraction) -> tuple[int, int]:
@@ -84,21 +83,21 @@ def sparse_vector(
     epsilon: Fraction,
     entropy: Entropy,
     candidates: Sequence[int],
-    kept: Fraction = Fraction(499, 500),
+    kept_share: Fraction = Fraction(499, 500),
 ) -> int:
-    """Choose the first limit that seems not to clip a share ``kept`` of the rows.
+    """Choose the first limit that does not seem to clip a share of the rows.
 
     This is AboveThreshold.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private, and so is the number of rows.
-        epsilon: what the choice may cost; half of it is for the threshold of the comparisons, half
-            for the queries.
+        epsilon: cost of the choice; half of it is for the threshold of the comparisons, half for
+            the queries.
         entropy: the source of the noise.
-        candidates: public increasing limits from 1; at the last, the public upper bound of an
-            amount, the search stops if not before.
-        kept: the part of the rows at or below the limit that is asked for, a fraction between 0 and
-            1 of terms below 2^16.
+        candidates: public increasing limits from 1. The last one is the public upper bound of an
+            amount; the search stops there at the latest.
+        kept_share: the required share of the rows at or below the limit, a fraction between 0 and 1
+            of terms below 2^16.
 
     Returns:
         The limit.
@@ -120,9 +119,9 @@ def sparse_vector(
     ... )
     40
     """
-    a, b = kept.as_integer_ratio()
+    a, b = kept_share.as_integer_ratio()
     amounts = sorted_amounts(values, candidates[-1])
-    # V1: b #{w <= u} - a |D|; one row changes it by b - a or by -a, whatever the number of rows
+    # V1: b #{w <= u} - a |D|; one row changes it by b - a or by -a, for any number of rows
     queries = (b - a) * len(amounts) - b * above(amounts, np.array(candidates[:-1], dtype=np.int64))
     bar = int(discrete_laplace(*scale_up(max(a, b - a), epsilon / 2), 1, entropy)[0])  # V2
     noisy = queries + discrete_laplace(*scale_up(b, epsilon / 2), len(queries), entropy)  # V3
@@ -130,20 +129,22 @@ def sparse_vector(
     return candidates[int(np.argmax(np.append(noisy >= bar, True)))]
 
 
-def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int, most: int) -> int:
+def recursive(
+    values: IntArray, epsilon: Fraction, entropy: Entropy, start: int, maximum: int
+) -> int:
     """Choose the limit of the recursive mechanism.
 
     It is the smallest ``start e^(i beta)`` that at most i amounts exceed, with noise on i.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private.
-        epsilon: what the choice may cost; beta is 2/5 of it.
+        epsilon: cost of the choice; beta is 2/5 of it.
         entropy: the source of the noise.
-        start: a public limit that is surely not too high, from 1 to ``most``.
-        most: the public upper bound of an amount.
+        start: a public limit that is surely not too high, from 1 to ``maximum``.
+        maximum: the public upper bound of an amount.
 
     Returns:
-        The limit, from 1 to ``most``; its logarithm was raised by 1/2 at the end.
+        The limit, from 1 to ``maximum``; its logarithm was raised by 1/2 at the end.
 
     Raises:
         InputError: so small an epsilon that there are more than 2^22 steps; never because of a row.
@@ -158,11 +159,11 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
-    >>> recursive(values, Fraction(1, 10), SeededEntropy(1), start=20, most=1000)
+    >>> recursive(values, Fraction(1, 10), SeededEntropy(1), start=20, maximum=1000)
     80
     """
     beta = float(_STEP * epsilon)
-    room = math.log(most / start)
+    room = math.log(maximum / start)
     if not room <= beta * _MOST_STEPS:
         raise refuse(
             "epsilon",
@@ -173,12 +174,12 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
     # R1: any public non-decreasing sequence that ends with the bound would do, so rounding does no
     #     harm
     steps = np.arange(math.ceil(room / beta) + 1, dtype=np.int64)
-    sequence = np.minimum(np.floor(start * np.exp(np.minimum(beta * steps, room))), most).astype(
+    sequence = np.minimum(np.floor(start * np.exp(np.minimum(beta * steps, room))), maximum).astype(
         np.int64
     )
     sequence = np.maximum.accumulate(sequence)
-    sequence[-1] = most
-    index = int(np.argmax(above(sorted_amounts(values, most), sequence) <= steps))  # R2
+    sequence[-1] = maximum
+    index = int(np.argmax(above(sorted_amounts(values, maximum), sequence) <= steps))  # R2
     noisy = index + int(discrete_laplace(*scale_up(1, epsilon), 1, entropy)[0])  # R3
     limit = math.ceil(start * math.exp(max(-room - 700, min(_MARGIN + beta * noisy, room))))
-    return max(1, min(limit, most))
+    return max(1, min(limit, maximum))

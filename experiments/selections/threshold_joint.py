@@ -3,8 +3,8 @@
 The strategy for each limit is part of the choice.
 
 For every candidate a planner predicts, without the data, the noise of each query under the best
-strategy for that limit. The bias is the data's. The labels (J1 ...) refer to PROOFS-threshold.md
-beside this file.
+strategy for that limit. The bias depends on the data. The labels (J1 ...) refer to
+PROOFS-threshold.md in this folder.
 """
 
 import math
@@ -21,7 +21,7 @@ from leastnoise._trusted.kernel._noise import discrete_laplace
 
 Objects = npt.NDArray[np.object_]  # of Python's integers
 
-_GRID = 2**12  # the scores' unit: the sensitivity is about so many of it
+_GRID = 2**12  # approximate sensitivity in units of the scores
 _LOW_BITS = 26
 _roots = np.frompyfunc(math.isqrt, 1, 1)
 
@@ -41,7 +41,7 @@ def least_error(
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private.
-        epsilon: what the choice may cost.
+        epsilon: cost of the choice.
         entropy: the source of the noise.
         candidates: public increasing limits from 1, K of them; the last is the public upper bound
             of an amount.
@@ -73,11 +73,11 @@ def least_error(
     40
     """
     # Fractions of a unit do not matter.
-    spread = np.array([[int(std) for std in row] for row in noise.tolist()], dtype=object)
+    deviations = np.array([[int(std) for std in row] for row in noise.tolist()], dtype=object)
     largest = sensitivity(candidates, low, high)
     unit = max(1, largest // _GRID)
     bias = biases(sorted_amounts(values, candidates[-1]), candidates, low, high)
-    scores = _roots(bias * bias + spread * spread).sum(axis=1) // unit  # J1, J2
+    scores = _roots(bias * bias + deviations * deviations).sum(axis=1) // unit  # J1, J2
     shift = -(-largest // unit)
     if shift:  # else nothing depends on the data
         flips = np.abs(discrete_laplace(*scale_up(shift, epsilon), len(candidates), entropy))  # J3
@@ -86,7 +86,7 @@ def least_error(
 
 
 def sensitivity(limits: Sequence[int], low: IntArray, high: IntArray) -> int:
-    """Return the most that one row adds to the biases under any limit.
+    """Return the largest amount that one row adds to the biases under any limit.
 
     The lowest limit has the largest biases.
 
@@ -96,7 +96,9 @@ def sensitivity(limits: Sequence[int], low: IntArray, high: IntArray) -> int:
     # Between two ends the queries that count an amount are the same ones, so that the largest
     # amount is the worst.
     amounts = np.unique(np.clip(np.concatenate([low, high, [limits[-1]]]), 0, limits[-1]))
-    begun, ended = (np.searchsorted(np.sort(ends), amounts, side="left") for ends in (low, high))
+    begun, ended = (
+        np.searchsorted(np.sort(bounds), amounts, side="left") for bounds in (low, high)
+    )
     return int(((begun - ended).astype(object) * np.maximum(amounts - limits[0], 0)).max())
 
 
@@ -112,10 +114,10 @@ def biases(amounts: IntArray, limits: Sequence[int], low: IntArray, high: IntArr
     part = np.zeros((2, len(amounts) + 1), dtype=np.int64)
     np.cumsum(amounts >> _LOW_BITS, out=part[0, 1:])
     np.cumsum(amounts & (2**_LOW_BITS - 1), out=part[1, 1:])
-    cut = np.empty((len(limits), len(low)), dtype=object)
+    clipped = np.empty((len(limits), len(low)), dtype=object)
     stop = np.searchsorted(amounts, high, side="right")
     for number, limit in enumerate(limits):
         start = np.minimum(np.searchsorted(amounts, np.maximum(low, limit), side="right"), stop)
         upper, lower = ((sums[stop] - sums[start]).astype(object) for sums in part)
-        cut[number] = upper * 2**_LOW_BITS + lower - (stop - start).astype(object) * limit
-    return cut
+        clipped[number] = upper * 2**_LOW_BITS + lower - (stop - start).astype(object) * limit
+    return clipped

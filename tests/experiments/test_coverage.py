@@ -144,7 +144,7 @@ def test_undercovering_data_set_is_redrawn_not_dropped(
         {**common, "data": "empty", "coverage": 1.0, "queries": "cells"},
     ]
     with quick_strategies():
-        redrawn = coverage.drawn_again(case, rows, 2)
+        redrawn = coverage.repeat_doubtful(case, rows, 2)
     assert redrawn[0] == rows[1]
     assert {row["data"] for row in redrawn[1:]} == {"rough"}
     assert sum(row["releases"] for row in redrawn[1:] if row["queries"] == "cells") == 5
@@ -156,8 +156,8 @@ def test_undercovering_sums_get_a_second_draw() -> None:
         for name, share in (("a", 0.5), ("b", 1.0))
     )
     second = [{**low, "coverage": 0.3}, {**high, "coverage": 0.4}]
-    assert coverage.replaced([low, high], lambda: second) == [high, second[0]]
-    assert coverage.replaced([high], lambda: second) == [high]
+    assert coverage.replace_doubtful([low, high], lambda: second) == [high, second[0]]
+    assert coverage.replace_doubtful([high], lambda: second) == [high]
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_coverage_command_writes_its_tables(
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
-    monkeypatch.setattr(coverage, "summing", lambda *_, **__: [list(along(case, 1))])
+    monkeypatch.setattr(coverage, "run_sums", lambda *_, **__: [list(along(case, 1))])
     monkeypatch.setattr(
         coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",))
     )

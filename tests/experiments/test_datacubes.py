@@ -60,7 +60,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     # per cent: 3 of them, and a scale that is wrong by a fifth is 6 of them away from that.
     # Fourier tables agree over the cells of the binary coding, of which a size that is no power of
     # two has too many.
-    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), cubes.ways(4, 1, 2)
+    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), cubes.sets_of_sizes(4, 1, 2)
     ready = cubes.method(name, shape, targets)
     rng = np.random.default_rng(3)
     draws = [ready.draw(rng) for _ in range(400)]
@@ -103,7 +103,7 @@ def test_agreed_tables_match_dense_least_squares() -> None:
 def test_gaussian_residual_optimum_is_least() -> None:
     errors = cubes.gaussian_errors(SHAPES["Adult"], cubes.cube_workload(8, "1*"))
     assert min(errors, key=lambda name: errors[name]) == "residual"
-    binary = cubes.gaussian_errors((2,) * 6, cubes.ways(6, 2))
+    binary = cubes.gaussian_errors((2,) * 6, cubes.sets_of_sizes(6, 2))
     assert binary["residual"] == pytest.approx(binary["F+"])
     assert binary["residual"] == pytest.approx(datacubes.residual_optimum(6, 2))
 

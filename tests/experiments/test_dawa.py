@@ -62,12 +62,12 @@ def test_histogram_comparison_writes_its_tables(tmp_path):
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
     progress = []
-    size = dawa.Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=dawa.OURS)
+    size = dawa.Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=dawa.OUR_MECHANISMS)
     rows = dawa.run(tmp_path, tmp_path / "out", size=size, report=progress.append)
     assert [(row["records"], row["workload"]) for row in rows] == [
         (records, workload) for records in (688, 1000) for workload in dawa.WORKLOADS
     ]
-    check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", progress)
+    check(rows, (*dawa.OUR_MECHANISMS, "D", "Identity", "EFPA"), tmp_path / "out", progress)
 
 
 def test_table_comparison_writes_its_tables(tmp_path):
@@ -110,7 +110,7 @@ def test_smoothing_gains_on_most_histograms(tmp_path):
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "rough.n4096.npy", np.arange(4096) * 7919 % 5000)
     rows = run_smooth(
-        tmp_path, tmp_path / "out", cells=(64,), asked=("prefix",), epsilons=("0.1",), trials=1
+        tmp_path, tmp_path / "out", cells=(64,), query_sets=("prefix",), epsilons=("0.1",), trials=1
     )
     gains = [row["over least squares"] for row in rows]
     assert len(rows) == 1 + 2 * 6 + 2 * 14

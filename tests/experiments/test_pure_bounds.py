@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from experiments.pure_bounds import WORKLOADS, asked, intervals, least
+from experiments.pure_bounds import WORKLOADS, intervals, optimal_gram, workload_gram
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("size", [2, 5, 24])
 def test_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
-    gram = asked(name, size)
-    x, d = least(gram)
+    gram = workload_gram(name, size)
+    x, d = optimal_gram(gram)
     assert np.allclose(x @ np.diag(d) @ x, gram, rtol=1e-7)
     v = intervals(x)
     assert v[np.triu_indices(size)].min() > 0

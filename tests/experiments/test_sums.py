@@ -43,7 +43,7 @@ def test_clipped_sums_match_the_records(reading: str) -> None:
 
 @pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
 def test_sum_algorithms_are_unbiased_within_budget(name: str) -> None:
-    rows, bins = mechanisms.made(name, FEW, 70_000)
+    rows, bins = mechanisms.rows_for_threshold(name, FEW, 70_000)
     limits = bins.limits(70_000)
     scales = np.ceil(rows.cost / rows.weights / 0.3)
     assert float(((np.abs(rows.rows) / scales[:, None]).sum(axis=0) * limits).max()) <= 0.3
@@ -89,7 +89,7 @@ def test_thresholds_stay_within_public_maximum() -> None:
             ]
             for epsilon in ("1/100", "2")
         }
-        assert max(map(max, thresholds.values())) <= mechanisms.MOST
+        assert max(map(max, thresholds.values())) <= mechanisms.MAXIMUM
         assert np.median(thresholds["1/100"]) < np.median(thresholds["2"])
     assert mechanisms.recursive_threshold(COLUMN, Fraction(1, 1000), SeededEntropy(2)) % 16_000 == 0
 
@@ -104,7 +104,9 @@ def test_the_command_writes_tables_and_figures(
     # The test above covers these; every further threshold needs its own strategies.
     for search in ("svt_threshold", "recursive_threshold"):
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
-    monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
+    monkeypatch.setattr(
+        experiment, "OUR_THRESHOLDS", dict.fromkeys(experiment.OUR_THRESHOLDS, lambda *_: 100_000)
+    )
     done = CliRunner().invoke(
         load_command("experiments"),
         ["sums", "--quick", "--out", str(tmp_path / "out")],
@@ -137,7 +139,7 @@ def test_ours_beats_the_published_best_on_incomes() -> None:
         errors = []
         for _ in range(8):
             threshold = search()
-            rows, bins = mechanisms.made(name, sums, threshold)
+            rows, bins = mechanisms.rows_for_threshold(name, sums, threshold)
             cut_sums = column.cut_sums(bins.edges, threshold, "records")
             draw = rows.draw(cut_sums, epsilon * Fraction(9, 10), 1, entropy)
             answers = experiment.monotone(draw)

@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.targets import ROWS, drawn, held
+from experiments.targets import ROWS, draw_tables, reached_target
 
 import leastnoise as ln
 
@@ -13,7 +13,7 @@ import leastnoise as ln
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])
 def test_noiseless_release_gives_the_truth(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    domain, tables = drawn(generator)
+    domain, tables = draw_tables(generator)
     rows = pd.DataFrame(
         {name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names}
     )
@@ -36,7 +36,7 @@ def test_noiseless_release_gives_the_truth(seed: int) -> None:
 def test_kept_and_missed_targets_are_distinguished(kind: str, limit: float) -> None:
     errors = np.random.default_rng(1).normal(0, 10, (400, 50))
     for factor, is_met in ((1.0, True), (1.05, False)):
-        reached, wanted, spread = held(kind, factor * errors, limit, 0.95)
+        reached, wanted, spread = reached_target(kind, factor * errors, limit, 0.95)
         assert (
             (reached >= wanted - 3 * spread)
             if kind == "margin"

@@ -256,7 +256,7 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
             "discrete_laplace",
             lambda n, d, count, entropy: np.zeros(count, dtype=np.int64),
         )
-        limit = recursive(amounts(rows), Fraction(epsilon), SeededEntropy(1), start=3, most=60)
+        limit = recursive(amounts(rows), Fraction(epsilon), SeededEntropy(1), start=3, maximum=60)
     beta = 0.4 * float(Fraction(epsilon))  # the mechanism's ratio of beta to epsilon
     exponent = min(0.5 + beta * recursive_index(rows, 3, 60, beta), math.log(20))
     assert limit == min(60, math.ceil(3 * math.exp(exponent)))
@@ -271,7 +271,7 @@ def test_recursive_draws_the_stated_law(ahead):
     index = recursive_index(rows, start, 10**15, 0.4)
     assert index == 4
     draws = [
-        recursive(amounts(rows), Fraction(1), entropy, start=start, most=10**15)
+        recursive(amounts(rows), Fraction(1), entropy, start=start, maximum=10**15)
         for _ in range(trials)
     ]
     shifts = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
@@ -285,14 +285,14 @@ def test_searches_end_within_the_public_range(scales):
     """Searches stop at the bound where no smaller limit is enough (erratum 12)."""
     for values in (amounts([6] * 50), amounts([10**15] * 50)):
         assert sparse_vector(values, Fraction(1), SeededEntropy(1), CANDIDATES) == MOST
-        assert recursive(values, Fraction(1), SeededEntropy(1), start=2, most=MOST) == MOST
+        assert recursive(values, Fraction(1), SeededEntropy(1), start=2, maximum=MOST) == MOST
     assert geometric_candidates(50_000, "1.2", 800_000)[-2:] == (770352, 800_000)
 
 
 def test_recursive_never_leaves_the_public_range():
     entropy = SeededEntropy(5)
     limits = [
-        recursive(amounts([5] * 9), Fraction(1, 1000), entropy, start=2, most=MOST)
+        recursive(amounts([5] * 9), Fraction(1, 1000), entropy, start=2, maximum=MOST)
         for _ in range(300)
     ]
     assert set(limits) >= {1, MOST}
@@ -332,7 +332,7 @@ def test_no_row_makes_thresholds_fail():
     values = np.array([-(2**63), 2**63 - 1, 0, 5] * 3)
     for limit in (
         sparse_vector(values, Fraction(1), SeededEntropy(1), CANDIDATES),
-        recursive(values, Fraction(1), SeededEntropy(1), start=1, most=MOST),
+        recursive(values, Fraction(1), SeededEntropy(1), start=1, maximum=MOST),
         least_error(values, Fraction(1), SeededEntropy(1), CANDIDATES, *QUERIES["prefixes"], NOISE),
     ):
         assert 1 <= limit <= MOST
@@ -340,7 +340,7 @@ def test_no_row_makes_thresholds_fail():
 
 def test_threshold_refuses_inexact_noise_and_searches():
     with pytest.raises(InputError, match=r"epsilon must be larger: more than 2\^22 steps"):
-        recursive(amounts([1]), Fraction(1, 10**9), SeededEntropy(1), start=1, most=2**40)
+        recursive(amounts([1]), Fraction(1, 10**9), SeededEntropy(1), start=1, maximum=2**40)
     with pytest.raises(
         InputError, match=r"epsilon must be larger: noise of 1.2e\+18 is beyond exact arithmetic"
     ):
