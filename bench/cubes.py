@@ -4,10 +4,11 @@
     python bench/cubes.py --plans [--only TEXT]    # expected errors of automatic plans
 
 Errors are total squared errors at epsilon 1, with the factor 2, for add/remove neighbours. A ratio
-of at most 1.00 reaches the reference. The other strategies are those of Cormode et al., the same
-with a least squares recovery if they measure tables, and the best weights inside the workload's
-closure. With --plans both neighbour relations are planned; replacing a row costs four times as
-much. Seconds are CPU seconds. bench/scale.py measures seconds and memory of up to 100 attributes.
+of at most 1.00 reaches the reference. The other strategies are the strategies of Cormode et al.,
+the same with a least squares recovery if they measure tables, and the best weights inside the
+workload's closure. With --plans both neighbour relations are planned; replacing a row costs four
+times as much. Seconds are CPU seconds. bench/scale.py measures seconds and memory of up to 100
+attributes.
 """
 
 import argparse

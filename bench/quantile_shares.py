@@ -14,7 +14,8 @@ import argparse
 
 import numpy as np
 
-CELLS, ROWS = 4096, 10_000
+CELLS = 4096
+ROWS = 10_000
 NEAREST = 400  # cells; the others have a total probability below 1e-12
 NODES = 200
 TABLES = 40  # of uniform and of normal values

@@ -138,11 +138,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     arguments = parser.parse_args()
     budgets = [arguments.budget] if arguments.budget else BUDGETS
-    lines = (
-        planning(arguments.attributes, budgets)
-        if arguments.release is None
-        else releases(arguments.release, budgets, arguments.rows)
-    )
+    if arguments.release is None:
+        lines = planning(arguments.attributes, budgets)
+    else:
+        lines = releases(arguments.release, budgets, arguments.rows)
     for line in lines:
         print(line, flush=True)
 

@@ -67,8 +67,8 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
 def errors(periods: Sequence[int]) -> None:
     """Print the errors of the first published answers, and of the best plan at the end."""
     print(
-        f"{'periods':>8} {'asked':16} {'budget':8} {'series':>10} {'waiting':>10} {'ratio':>7} "
-        f"{'CPU s':>6}"
+        f"{'periods':>8} {'queries':16} {'budget':8} {'series':>10} {'at the end':>10} "
+        f"{'ratio':>7} {'CPU s':>6}"
     )
     for days in periods:
         for query_sets in (("prefix",), ("identity",), ("prefix", "identity")):

@@ -327,7 +327,7 @@ def count_covered(release: Any, truths: Mapping[str, Truth]) -> Iterator[tuple[s
 
 
 def first_screen(folder: Path) -> list[str]:
-    """Return the sentences of the report's first screen about what is left out."""
+    """Return the sentences of the report's first screen about omitted rows and values."""
     page = (folder / "report.html").read_text(encoding="utf-8").split("</header>")[0]
     paragraphs = re.findall(r"<p[^>]*>(.*?)</p>", page, flags=re.DOTALL)
     texts = [html.unescape(re.sub(r"<[^>]+>", "", paragraph)) for paragraph in paragraphs]

@@ -28,7 +28,8 @@ import pandas as pd
 
 import leastnoise as ln
 
-WIDTH, LEVELS = 16, 3
+WIDTH = 16
+LEVELS = 3
 Parts = Callable[[np.ndarray, np.ndarray], Any]
 
 
