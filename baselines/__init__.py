@@ -2,9 +2,9 @@
 
 The library never imports this package.
 
-Each is written from its paper's definition, with the kernel's exact samplers; says why it is
-private, or that it is not; and takes counts, a budget, a source of randomness and the ranges that
-matter (docs/results/baselines.md).
+Each mechanism implements its paper's definition with the kernel's exact samplers. It states why it
+is private, or that it is not private, and takes counts, a budget, a source of randomness and the
+requested ranges (docs/results/baselines.md).
 
     for baseline in ONE_DIMENSION:
         estimate = baseline.run(x, "0.1", SeededEntropy(1), ranges)

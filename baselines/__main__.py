@@ -1,10 +1,10 @@
-"""Mean absolute error of all baselines over 2000 random ranges, in records.
+"""Print the mean absolute errors of all baselines over 2000 random ranges, in records.
 
     python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only
     ADULT ...]
 
-Noise comes from a seed, so nothing that is printed here is private; the column of a mechanism that
-never is says so.
+Noise comes from a seed, so nothing in the output is private. The label of a mechanism says if it is
+never private.
 """
 
 import argparse
@@ -25,8 +25,8 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
     """Draw ``QUERIES`` ranges with uniform ends.
 
     Args:
-        shape: of the cells, one or two sides.
-        seed: of the ends.
+        shape: shape of the cells, one or two sides.
+        seed: seed of the ends.
     """
     generator = np.random.default_rng(seed)
     sides = [np.sort(generator.integers(0, side, (2, QUERIES)), axis=0) for side in shape]
@@ -36,13 +36,15 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
     return Ranges(low, high)
 
 
-def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int) -> Reals:
+def errors(
+    baseline: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int
+) -> Reals:
     """Return the mean absolute error over the ranges in each trial, in records."""
     entropy = SeededEntropy(seed)
     truth = ranges.answers(x)
     return np.array(
         [
-            np.abs(ranges.answers(one.run(x, epsilon, entropy, ranges)) - truth).mean()
+            np.abs(ranges.answers(baseline.run(x, epsilon, entropy, ranges)) - truth).mean()
             for _ in range(trials)
         ]
     )
@@ -53,32 +55,41 @@ def table(
 ) -> None:
     """Print a table with a row per data set and a column per baseline.
 
-    Notes below it name the source of each baseline, its guarantee and its time.
+    The last two rows have the standard error and the CPU seconds of each baseline.
     """
     print(
-        f"\nepsilon {epsilon}\n\n| data | {' | '.join(one.label for one in baselines)} "
+        f"\nepsilon {epsilon}\n\n| data | {' | '.join(baseline.label for baseline in baselines)} "
         f"|\n|---|{'--:|' * len(baselines)}",
         flush=True,
     )
-    ranges: dict[tuple[int, ...], Ranges] = {}  # one object a shape: strategies are fitted once
-    spread = []
+    # One object for each shape, so that each strategy is fitted once.
+    ranges: dict[tuple[int, ...], Ranges] = {}
+    relative_errors = []
     seconds = np.zeros(len(baselines))
-    for place, (name, x) in enumerate(data.items()):
-        asked = ranges.setdefault(x.shape, random_ranges(x.shape))
+    for number, (name, x) in enumerate(data.items()):
+        queries = ranges.setdefault(x.shape, random_ranges(x.shape))
         row = []
-        for column, one in enumerate(baselines):
+        for position, baseline in enumerate(baselines):
             start = time.process_time()
-            row.append(errors(one, x, epsilon, asked, trials, 1000 * seed + place))
-            seconds[column] += time.process_time() - start
-        print(f"| {name} | {' | '.join(f'{found.mean():.0f}' for found in row)} |", flush=True)
-        spread.append([found.std(ddof=1) / found.mean() / np.sqrt(trials) for found in row])
+            row.append(errors(baseline, x, epsilon, queries, trials, 1000 * seed + number))
+            seconds[position] += time.process_time() - start
+        print(
+            f"| {name} | {' | '.join(f'{trial_errors.mean():.0f}' for trial_errors in row)} |",
+            flush=True,
+        )
+        relative_errors.append(
+            [
+                trial_errors.std(ddof=1) / trial_errors.mean() / np.sqrt(trials)
+                for trial_errors in row
+            ]
+        )
     print(
         "| standard error, median | "
-        f"{' | '.join(f'{100 * share:.0f}%' for share in np.median(spread, axis=0))} |"
+        f"{' | '.join(f'{100 * share:.0f}%' for share in np.median(relative_errors, axis=0))} |"
     )
     print(
         "| CPU seconds a run | "
-        f"{' | '.join(f'{each:.2f}' for each in seconds / trials / len(data))} |",
+        f"{' | '.join(f'{run_seconds:.2f}' for run_seconds in seconds / trials / len(data))} |",
         flush=True,
     )
 
@@ -98,9 +109,7 @@ def main() -> None:
     folder = options.data / ("hist2d" if options.plane else "hist1d")
     files = sorted(folder.glob("*.npy"))
     if not files:
-        sys.exit(
-            f"No histograms in {folder}; give the folder that holds hist1d and hist2d with --data."
-        )
+        sys.exit(f"No histograms in {folder}; give the folder with hist1d and hist2d by --data.")
     if options.trials < 2:
         sys.exit(f"--trials must be at least 2; got {options.trials}.")
     data = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in files}

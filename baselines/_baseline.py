@@ -1,7 +1,7 @@
-"""One interface for the mechanisms of other authors: counts and budget to estimated cells.
+"""Define one interface for mechanisms of other authors: from counts and budget to cells.
 
-Neighbours differ by one record in one cell (add/remove). All that is checked of the arguments is
-checked here, for every mechanism alike.
+Neighbours differ by one record in one cell (add/remove). This module checks the arguments of all
+mechanisms.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,8 @@ Wholes = NDArray[np.int64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_CELLS = 2**20
-_MOST_PARTS = 2**32  # of an epsilon: scales are then within what the samplers take
+# numerator and denominator of an epsilon: the samplers accept the scales that follow
+_MOST_PARTS = 2**32
 _MOST_RECORDS = 2**50  # in all cells together: sums and differences stay exact, in float64 too
 
 
@@ -61,8 +62,8 @@ class Ranges:
             )
         if not ((self.low >= 0) & (self.low < self.high)).all():
             raise InputError(
-                "Ranges must have 0 <= low < high; at least one has not. Give half-open ranges "
-                "[low, high)."
+                "Ranges must have 0 <= low < high; at least one range does not. Give half-open "
+                "ranges [low, high)."
             )
 
     def answers(self, cells: NDArray[Number]) -> NDArray[Number]:
@@ -72,7 +73,8 @@ class Ranges:
             sums[1:] = np.cumsum(cells)
             return np.asarray(sums[self.high] - sums[self.low])
         sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
-        (a, b), (c, d) = self.low.T, self.high.T
+        a, b = self.low.T
+        c, d = self.high.T
         return np.asarray(sums[c, d] - sums[a, d] - sums[c, b] + sums[a, b])
 
 
@@ -84,26 +86,26 @@ class Baseline:
     """A published mechanism.
 
     Attributes:
-        name: as in the tables.
+        name: the name in tables.
         dimensions: 1 or 2.
-        private: whether it is epsilon-DP as built here; if not it is there for comparison only.
-        proof: why it is, or why it is not.
+        private: whether it is epsilon-DP as implemented here; if not, it is only for comparison.
+        proof: why it is private, or why it is not.
         source: the paper.
-        mechanism: what it does with checked arguments.
-        aware: whether it looks at the ranges asked for.
-        most_cells: how many it takes; beyond that it would run for hours.
+        mechanism: the function of the checked arguments.
+        aware: whether it depends on the requested ranges.
+        most_cells: the largest number of cells; with more cells it would run for hours.
 
     >>> from fractions import Fraction
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> one = Baseline(
+    >>> baseline = Baseline(
     ...     name="Zero",
     ...     dimensions=1,
     ...     private=True,
-    ...     proof="Looks at nothing.",
+    ...     proof="The estimate does not depend on the data.",
     ...     source="",
     ...     mechanism=lambda x, e, u, w: np.zeros(len(x)),
     ... )
-    >>> one.run(np.array([3, 4]), Fraction(1, 10), SeededEntropy(1)).tolist()
+    >>> baseline.run(np.array([3, 4]), Fraction(1, 10), SeededEntropy(1)).tolist()
     [0.0, 0.0]
     """
 
@@ -129,20 +131,19 @@ class Baseline:
         """Estimate the cells with differential privacy.
 
         Args:
-            x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts are taken as
-                0.
+            x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts become 0.
             epsilon: above 0, numerator and denominator at most 2^32.
             entropy: the source of all randomness; there is no default.
-            ranges: the queries that matter, public; None means all ranges.
+            ranges: the requested queries, public; None means all ranges.
 
         Returns:
             float64, of the shape of ``x``.
 
         Raises:
-            InputError: an argument is not of this kind; never because of a count.
+            InputError: an argument is not valid; never because of a count.
 
         Guarantees:
-            epsilon-DP for add/remove neighbours if ``private``, and the entropy is.
+            epsilon-DP for add/remove neighbours if ``private`` and the entropy is private.
         """
         shaped = (
             isinstance(x, np.ndarray)
@@ -152,36 +153,37 @@ class Baseline:
         )
         if not shaped:
             if isinstance(x, np.ndarray):
-                got = f"{x.dtype} array of shape {x.shape}"
+                description = f"{x.dtype} array of shape {x.shape}"
             else:
-                got = type(x).__name__
+                description = type(x).__name__
             raise refuse(
                 "The counts",
-                got,
+                description,
                 f"an int64 array of {self.dimensions} dimension(s) and 1 to {self.most_cells} "
                 "cells",
             )
-        spent = exact_positive("epsilon", epsilon)
-        if max(spent.numerator, spent.denominator) > _MOST_PARTS:
-            raise refuse("epsilon", str(spent), "a fraction with parts of at most 2^32")
+        exact_epsilon = exact_positive("epsilon", epsilon)
+        if max(exact_epsilon.numerator, exact_epsilon.denominator) > _MOST_PARTS:
+            raise refuse("epsilon", str(exact_epsilon), "a fraction with parts of at most 2^32")
         if ranges is not None and not (
             ranges.low.ndim == self.dimensions and (ranges.high <= np.array(x.shape)).all()
         ):
             raise refuse("ranges", f"{ranges.low.shape}", f"within the {x.shape} cells")
         # Cell by cell, so that neighbours stay neighbours.
         cells = np.clip(x, 0, _MOST_RECORDS // x.size)
-        return np.asarray(self.mechanism(cells, spent, entropy, ranges), dtype=np.float64)
+        return np.asarray(self.mechanism(cells, exact_epsilon, entropy, ranges), dtype=np.float64)
 
 
-def all_ranges(size: int, most: int = 64) -> Ranges:
+def all_ranges(size: int, max_widths: int = 64) -> Ranges:
     """Return all ranges whose ends are multiples of one width.
 
-    There are at most ``most`` widths. They represent all ranges where these must be listed.
+    The cells have at most ``max_widths`` blocks of this width. The ranges represent all ranges in
+    mechanisms that list them.
 
     >>> len(all_ranges(4).low), len(all_ranges(4096).low)
     (10, 2080)
     """
-    width = -(-size // most)
+    width = -(-size // max_widths)
     edges = np.minimum(np.arange(0, size + width, width), size)
     first, last = np.triu_indices(len(edges), 1)
     return Ranges(edges[first], edges[last])

@@ -1,4 +1,4 @@
-"""DAWA as printed, and the first stage that its public copies have, which is not private."""
+"""Implement DAWA as printed, and with the first stage of its public copies (not private)."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy as np
 from baselines._baseline import Baseline, Mechanism, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
-from baselines._tree import measured, whole_weights
+from baselines._tree import measure_hierarchy, whole_weights
 from leastnoise._families import dense_gram
 from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._noise import discrete_laplace
@@ -28,8 +28,8 @@ def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Ent
 def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
     """Choose the buckets with the three errors of all public implementations. NOT PRIVATE.
 
-    Half the scale: (2 - 1/L - 1/n) / first for an interval of L cells; no noise on single cells;
-    noisy costs cut off below 1 / second.
+    The scale is half as large: (2 - 1/L - 1/n) / first for an interval of L cells. Single cells get
+    no noise, and noisy costs are clamped at 1 / second.
     """
     n = len(x)
     penalty = round(GRID / second)
@@ -57,13 +57,17 @@ def second_stage(
     fitted = as_defined(dense_gram(gram, 1))
     sums = np.add.reduceat(x, starts)
     return np.repeat(
-        measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths,
+        measure_hierarchy(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy)
+        / lengths,
         lengths,
     )
 
 
 def _dawa(partition: Callable[[Wholes, Fraction, Fraction, Entropy], Wholes]) -> Mechanism:
-    """Return DAWA with a way to choose buckets: a quarter of the budget, the rest for GreedyH."""
+    """Return DAWA with a function that chooses buckets.
+
+    The buckets get a quarter of the budget, and GreedyH the remaining budget.
+    """
 
     def mechanism(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
         """Choose buckets, then estimate the cells from their noisy counts."""

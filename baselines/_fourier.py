@@ -1,8 +1,8 @@
-"""EFPA: the first frequencies of the counts, as many as the exponential mechanism says.
+"""Implement EFPA: the exponential mechanism chooses how many first frequencies to measure.
 
-The real trigonometric basis in whole multiples of 2^-16, so that sums and sensitivities are whole
-numbers and nothing depends on how a transform is normalised. All coefficients kept, sine and
-cosine, get noise; the released copies add it to sizes and publish phases exactly.
+The real trigonometric basis has whole multiples of 2^-16, so that sums and sensitivities are whole
+numbers and do not depend on the normalisation of a transform. All measured coefficients, sine and
+cosine, get noise; the released implementations add noise to magnitudes and publish exact phases.
 """
 
 import math
@@ -36,10 +36,10 @@ def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
     angle = 2 * np.pi * np.arange(size) / size
     cosine, sine = (np.round(FINE * wave(angle)).astype(np.int64) for wave in (np.cos, np.sin))
     for first in range(0, size // 2 + 1, _CHUNK):
-        place = (
+        positions = (
             np.outer(np.arange(first, min(first + _CHUNK, size // 2 + 1)), np.arange(size)) % size
         )
-        yield first, cosine[place], sine[place]
+        yield first, cosine[positions], sine[positions]
 
 
 @lru_cache(maxsize=4)
@@ -73,7 +73,9 @@ def coefficients(x: Wholes) -> tuple[Wholes, Wholes]:
         (cosine.astype(np.float64) @ counts, sine.astype(np.float64) @ counts)
         for _, cosine, sine in basis(len(x))
     ]
-    cosines, sines = (np.concatenate(both).astype(np.int64) for both in zip(*parts, strict=True))
+    cosines, sines = (
+        np.concatenate(chunks).astype(np.int64) for chunks in zip(*parts, strict=True)
+    )
     return cosines, sines
 
 
@@ -93,25 +95,24 @@ def multiplicities(size: int) -> Wholes:
 def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
     """Return the norm of the coefficients beyond the lowest 1, 2, ... frequencies.
 
-    The norm is exact, rounded down to 1 / STEPS of a record.
-
-    The first is 16 times the square root of 2, the second nothing.
+    The norm is exact, rounded down to 1 / STEPS of a record. In the example, the first norm is 16
+    times the square root of 2 and the second is 0.
 
     >>> tails(*coefficients(np.array([3, 1])), 2).tolist()
     [22, 0]
     """
     energy = 0
-    found = []
+    norms = []
     for twice, c, s in zip(
         *(part.tolist()[::-1] for part in (multiplicities(size), cosines, sines)), strict=True
     ):
-        found.append(math.isqrt(STEPS**2 * energy // (size * FINE**2)))
+        norms.append(math.isqrt(STEPS**2 * energy // (size * FINE**2)))
         energy += twice * (c * c + s * s)
-    return np.array(found[::-1], dtype=np.int64)
+    return np.array(norms[::-1], dtype=np.int64)
 
 
 def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
-    """Compute the cells from the lowest coefficients; all others are 0.
+    """Compute the cells from the lowest coefficients; all other coefficients are 0.
 
     >>> inverse(np.array([4.0, 2.0]), np.zeros(2), 2).tolist()
     [3.0, 1.0]
@@ -129,9 +130,9 @@ def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Re
     # Cell by cell, so that neighbours stay neighbours.
     cosines, sines = coefficients(np.minimum(x, MOST_RECORDS // size))
     sensitivity = sensitivities(size)
-    kept = np.arange(1, len(cosines) + 1)
+    numbers = np.arange(1, len(cosines) + 1)
     # Expected norm of the noise, public; in records.
-    noise = np.sqrt(2 * (2 * kept - 1) * 2 / size) * sensitivity / FINE / float(epsilon / 2)
+    noise = np.sqrt(2 * (2 * numbers - 1) * 2 / size) * sensitivity / FINE / float(epsilon / 2)
     scores = -tails(cosines, sines, size) - np.round(STEPS * noise).astype(np.int64)
     number = choose(scores, epsilon / 2 / (2 * SCORE_SENSITIVITY), entropy) + 1
     values = np.concatenate([cosines[:number], sines[:number]])

@@ -1,16 +1,16 @@
-"""GreedyH, the second stage of DAWA used alone: as defined, and as every released copy computes it.
+"""Implement GreedyH, the second stage of DAWA: as defined, and as in released implementations.
 
-GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1,
-so the scales on every path from the root to a cell have the sum 1. From the cells up, the share
-lambda of each node is chosen for the least error of the queries inside the node, while its subtree
-gets the rest. Queries that leave the node are anticipated: the part that crosses the node's
-children is damped by ``b^(-depth/2)``.
+GreedyH gives every node a separate scale: the node takes a share of the weight that its ancestors
+have left of 1, so the scales on every path from the root to a cell have the sum 1. From the cells
+up, the share lambda of each node minimises the error of the queries inside the node, while its
+subtree gets the remaining weight. Queries that leave the node are anticipated: the part that
+crosses the node's children is damped by ``b^(-depth/2)``.
 
-The released copies minimise the error of the workload W^T W in the place of W, because a routine
-written for W is called with W^T W. They also damp lambda^2 where only what crosses the children
-should be damped, hand the damped objective up as the error of the child, and do not split blocks
-whose columns in the workload are all equal. That reading gives the published numbers; it is as
-private as the other.
+The released implementations minimise the error of the workload W^T W instead of W, because they
+call a routine for W with W^T W. They also damp lambda^2, although only the part that crosses the
+children should be damped; return the damped objective as the error of the child; and do not split
+blocks whose columns in the workload are all equal. That version gives the published numbers; both
+versions are equally private.
 """
 
 import math
@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
-from baselines._tree import measured, sums_of_blocks, whole_weights
+from baselines._tree import measure_hierarchy, sums_of_blocks, whole_weights
 from leastnoise._families import Gram, dense_gram
 from leastnoise._families import gram_of as gram_of_queries
 from leastnoise._families._tree import ScaledTree, full_chain, tree_error
@@ -32,7 +32,7 @@ from leastnoise._trusted.linop import AllRanges, block_sums, repeat_entries
 
 _GRID = 100
 _NODES_AT_ONCE = 8192  # in memory
-_NOTHING = 1e-9  # part of the largest error below which a node counts as not asked for
+_NOTHING = 1e-9  # share of the largest error below which a node counts as not requested
 MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB
 
 
@@ -59,20 +59,23 @@ class Hierarchy:
 def path_scales(widths: Sequence[int], shares: Sequence[Reals], size: int) -> list[Reals]:
     """Return the scales of the nodes from their shares of the remaining weight.
 
-    Each node takes its share of the weight that its ancestors left of 1; cells take the rest.
+    Each node takes its share of the weight that its ancestors left of 1; cells take the remaining
+    weight.
 
     Args:
-        widths: of all levels, the cells first.
-        shares: of the nodes of each level above the cells, the narrowest first.
+        widths: widths of all levels, the cells first.
+        shares: shares of the nodes of each level above the cells, the narrowest level first.
         size: number of cells.
     """
-    left = np.ones(len(shares[-1])) if shares else np.ones(size)
+    remaining = np.ones(len(shares[-1])) if shares else np.ones(size)
     scales: list[Reals] = []
     for level in range(len(shares) - 1, -1, -1):
-        scales.append(left * shares[level])
+        scales.append(remaining * shares[level])
         count = len(shares[level - 1]) if level else size
-        left = np.repeat(left * (1 - shares[level]), widths[level + 1] // widths[level])[:count]
-    return [left, *scales[::-1]]
+        remaining = np.repeat(remaining * (1 - shares[level]), widths[level + 1] // widths[level])[
+            :count
+        ]
+    return [remaining, *scales[::-1]]
 
 
 def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
@@ -82,14 +85,14 @@ def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
     """
     shares = np.arange(100) / 100
     u = shares / (1 - shares)
-    best = np.empty(len(error))
+    best_share = np.empty(len(error))
     for start in range(0, len(error), _NODES_AT_ONCE):
         part = slice(start, start + _NODES_AT_ONCE)
         value = (1 + u) ** 2 * (
             error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2)
         )
-        best[part] = shares[np.argmin(value, axis=1)]
-    return best
+        best_share[part] = shares[np.argmin(value, axis=1)]
+    return best_share
 
 
 def fit_greedy_h(gram: Gram) -> ScaledTree:
@@ -107,12 +110,11 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
         children = block_sums(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children)
-        share[error <= _NOTHING * error.max()] = (
-            0.0  # nobody asks there, so only rounding errors would be minimised
-        )
-        rest = (1 - share) ** 2
-        divisor = rest + k * share**2
-        error = (error - share**2 / divisor * m) / rest
+        # No query is there, so only rounding errors would be minimised.
+        share[error <= _NOTHING * error.max()] = 0.0
+        unshared = (1 - share) ** 2
+        divisor = unshared + k * share**2
+        error = (error - share**2 / divisor * m) / unshared
         inside = m / divisor**2
         vector = vector / repeat_entries(divisor, width, gram.size)
         shares.append(share)
@@ -134,7 +136,8 @@ def as_defined(gram: Gram) -> Hierarchy:
 def as_released(gram: Reals) -> Hierarchy:
     """Fit the hierarchy of the released implementations to ``gram = W^T W``, for comparison.
 
-    The recursion is that of ``as_defined`` with ``gram @ gram``, and the further particulars above.
+    The recursion of ``as_defined`` uses ``gram @ gram``, with the other differences of the module
+    docstring.
 
     >>> as_released(np.ones((4, 4))).matrix().tolist()
     [[1.0, 1.0, 1.0, 1.0]]
@@ -163,22 +166,22 @@ def as_released(gram: Reals) -> Hierarchy:
         objective = (
             error[:, None] - cross[:, None] * damped / ((1 - grid) ** 2 + mass[:, None] * damped)
         ) / (1 - grid) ** 2
-        best = objective.argmin(axis=1)
-        share = grid[best]
-        error = objective[np.arange(len(best)), best]
+        best_index = objective.argmin(axis=1)
+        share = grid[best_index]
+        error = objective[np.arange(len(best_index)), best_index]
         divisor = (1 - share) ** 2 + mass * share**2
         inside = joint / divisor**2
         vector = vector / np.repeat(divisor, width)[:size]
-        ends = np.minimum(starts + width, size)
+        stops = np.minimum(starts + width, size)
         borders = np.concatenate([[0], np.cumsum(unlike)])
-        # A block without unlike neighbours is measured as one, and uniform below.
-        alike = borders[ends - 1] == borders[starts]
+        # A block of equal columns is measured as one node, and is uniform below.
+        alike = borders[stops - 1] == borders[starts]
         share = np.where(alike, 1.0, share)
         corner = squared.diagonal()[starts]
         error = np.where(alike, corner, error)
         inside = np.where(alike, corner, inside)
         vector = np.where(
-            np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector
+            np.repeat(alike, width)[:size], 1 / np.repeat(stops - starts, width)[:size], vector
         )
         shares.append(share)
     return Hierarchy(widths=widths, scales=tuple(path_scales(widths, shares, size)))
@@ -220,18 +223,18 @@ def _fitted(
 ) -> tuple[tuple[int, ...], list[Wholes]]:
     """Return the widths and integer weights of a fitted hierarchy."""
     if released:
-        found = as_released(gram_of(ranges, size))
+        hierarchy = as_released(gram_of(ranges, size))
     elif ranges is None:
-        found = as_defined(gram_of_queries(AllRanges(size)))
+        hierarchy = as_defined(gram_of_queries(AllRanges(size)))
     else:
-        found = as_defined(dense_gram(gram_of(ranges, size), len(ranges.low)))
-    return found.widths, whole_weights(found.scales)
+        hierarchy = as_defined(dense_gram(gram_of(ranges, size), len(ranges.low)))
+    return hierarchy.widths, whole_weights(hierarchy.scales)
 
 
 def greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
     """Estimate the cells from the hierarchy that GreedyH fits to the ranges."""
     widths, weights = _fitted(ranges, len(x), released=False)
-    return measured(x, weights, widths, epsilon, entropy)
+    return measure_hierarchy(x, weights, widths, epsilon, entropy)
 
 
 def released_greedy_h(
@@ -239,7 +242,7 @@ def released_greedy_h(
 ) -> Reals:
     """Estimate the cells from the hierarchy of the released implementations."""
     widths, weights = _fitted(ranges, len(x), released=True)
-    return measured(x, weights, widths, epsilon, entropy)
+    return measure_hierarchy(x, weights, widths, epsilon, entropy)
 
 
 _PROOF = (
@@ -260,7 +263,7 @@ RELEASED_GREEDY_H = Baseline(
     dimensions=1,
     private=True,
     proof=_PROOF,
-    source="the same, with W^T W in the place of W",
+    source="the same, with W^T W instead of W",
     mechanism=released_greedy_h,
     aware=True,
     most_cells=MOST_DENSE,

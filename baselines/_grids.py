@@ -1,4 +1,4 @@
-"""Two dimensions: uniform grid, adaptive grid, quadtree."""
+"""Implement mechanisms for two dimensions: uniform grid, adaptive grid, quadtree."""
 
 import math
 from fractions import Fraction
@@ -8,15 +8,14 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._linear import height
 from baselines._noise import laplace
-from baselines._tree import UNIT, measured
+from baselines._tree import UNIT, measure_hierarchy
 from leastnoise._trusted.check import refuse
 from leastnoise._trusted.kernel import Entropy
 
 TOTAL_SHARE = Fraction(1, 20)
-FIRST_SHARE = Fraction(1, 2)  # of what is left, for the coarse grid of AGrid
-# the papers' constants c and c2
-GUIDE = 10
-SECOND_GUIDE = 5
+FIRST_SHARE = Fraction(1, 2)  # of the remaining budget, for the coarse grid of AGrid
+GUIDE = 10  # the papers' constant c
+SECOND_GUIDE = 5  # the papers' constant c2
 _LARGEST_SQUARE = 2**24
 
 
@@ -66,10 +65,10 @@ def box_sums(x: Wholes, box: Wholes) -> Wholes:
     return np.asarray(Ranges(box[:, :2], box[:, 2:]).answers(x))
 
 
-def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
+def distribute(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
     """Distribute the value of each box evenly over its cells.
 
-    >>> spread(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
+    >>> distribute(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
     [[4.0, 0.0], [4.0, 0.0]]
     """
     top, left, bottom, right = box.T
@@ -87,10 +86,12 @@ def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
 
 def uniform_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Measure a grid with sqrt(N epsilon / 10) parts per side, for a noisy total N."""
-    total, left = noisy_total(x, epsilon, entropy)
-    parts = math.ceil(math.sqrt(total * float(left) / GUIDE))
+    total, remaining = noisy_total(x, epsilon, entropy)
+    parts = math.ceil(math.sqrt(total * float(remaining) / GUIDE))
     box = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
-    return spread(laplace(box_sums(x, box), left, entropy).astype(np.float64), box, x.shape)
+    return distribute(
+        laplace(box_sums(x, box), remaining, entropy).astype(np.float64), box, x.shape
+    )
 
 
 def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
@@ -114,10 +115,10 @@ def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | No
 
     Each of the two grids has half the budget.
     """
-    total, left = noisy_total(x, epsilon, entropy)
-    first = left * FIRST_SHARE
-    second = left * (1 - FIRST_SHARE)
-    parts = max(10, math.ceil(math.sqrt(total * float(left) / GUIDE) / 4))
+    total, remaining = noisy_total(x, epsilon, entropy)
+    first = remaining * FIRST_SHARE
+    second = remaining * (1 - FIRST_SHARE)
+    parts = max(10, math.ceil(math.sqrt(total * float(remaining) / GUIDE) / 4))
     coarse = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
     counts = laplace(box_sums(x, coarse), first, entropy).astype(np.float64)
     fine, owner = finer(coarse, counts, float(second))
@@ -126,7 +127,7 @@ def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | No
     below = np.bincount(owner, weights=values)
     share = number / float(second) ** 2 / (number / float(second) ** 2 + 1 / float(first) ** 2)
     values += (share * (counts - below) / number)[owner]
-    return spread(values, fine, x.shape)
+    return distribute(values, fine, x.shape)
 
 
 def quadrants(side: int) -> Wholes:
@@ -176,7 +177,7 @@ def quadtree(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -
     order = quadrants(side)
     estimate = np.empty(side**2)
     weights = quadtree_weights(depth)
-    estimate[order] = measured(
+    estimate[order] = measure_hierarchy(
         square.reshape(-1)[order],
         weights,
         tuple(4**level for level in range(depth + 1)),
@@ -190,7 +191,8 @@ UNIFORM_GRID = Baseline(
     name="UGrid",
     dimensions=2,
     private=True,
-    proof="A noisy total with epsilon / 20 sets the size; the parts are disjoint and get the rest.",
+    proof="A noisy total with epsilon / 20 sets the size; the parts are disjoint and get the "
+    "remaining budget.",
     source="Qardaji, Yang, Li, ICDE 2013; total paid for",
     mechanism=uniform_grid,
 )
@@ -198,8 +200,8 @@ ADAPTIVE_GRID = Baseline(
     name="AGrid",
     dimensions=2,
     private=True,
-    proof="As UGrid; the rest in halves for two grids, each of disjoint parts. The second grid is "
-    "a function of noisy counts.",
+    proof="As UGrid; each of two grids of disjoint parts gets half of the remaining budget. The "
+    "second grid is a function of noisy counts.",
     source="Qardaji, Yang, Li, ICDE 2013; total paid for",
     mechanism=adaptive_grid,
 )
@@ -207,8 +209,8 @@ QUADTREE = Baseline(
     name="QuadTree",
     dimensions=2,
     private=True,
-    proof="One record is in one quadrant a level; the weights of the levels add up to at most 1, "
-    "checked in whole numbers.",
+    proof="One record is in one quadrant of each level; the weights of the levels add up to at "
+    "most 1, checked in whole numbers.",
     source="Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012",
     mechanism=quadtree,
 )

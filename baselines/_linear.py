@@ -1,4 +1,4 @@
-"""Mechanisms that measure fixed linear queries, and the error of any strategy.
+"""Implement mechanisms that measure fixed linear queries, and compute errors of strategies.
 
 The queries are cells, the total, wavelets, and hierarchies with one weight per level.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import laplace
-from baselines._tree import even_weights, measured
+from baselines._tree import even_weights, measure_hierarchy
 from leastnoise._families import Gram, column_norm
 from leastnoise._trusted.kernel import Entropy
 
@@ -24,11 +24,13 @@ def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
         return math.inf
     real = real / scale
     values, vectors = np.linalg.eigh(real.T @ real)
-    seen = values > values[-1] * gram.size * 1e-15
-    asked = np.einsum("ij,ij->i", gram.multiply_rows(vectors.T), vectors.T)
-    if asked[~seen].sum() > 1e-9 * gram.diagonal().sum():
+    is_measured = values > values[-1] * gram.size * 1e-15
+    direction_weights = np.einsum("ij,ij->i", gram.multiply_rows(vectors.T), vectors.T)
+    if direction_weights[~is_measured].sum() > 1e-9 * gram.diagonal().sum():
         return math.inf
-    return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
+    return math.sqrt(
+        float((direction_weights[is_measured] / values[is_measured]).sum()) / gram.queries
+    )
 
 
 def cells(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
@@ -47,9 +49,8 @@ def uniform(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) ->
 def wavelet_coefficients(x: Wholes) -> list[Wholes]:
     """Compute the total and, for each aligned block, its left half minus its right half.
 
-    Zero cells extend the vector to a power of two.
-
-    Coarsest last but for the total, which is the very last.
+    Zero cells extend the vector to a power of two. The levels are in order from fine to coarse, and
+    the total is last.
 
     >>> [level.tolist() for level in wavelet_coefficients(np.array([5, 1, 2]))]
     [[4, 2], [4], [8]]
@@ -126,13 +127,13 @@ def chain(size: int, branching: int, *, root: bool) -> tuple[int, ...]:
 def binary_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Measure all blocks of 1, 2, 4, ... cells with equal noise, then least squares."""
     widths = chain(len(x), 2, root=True)
-    return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
+    return measure_hierarchy(x, even_weights(len(x), widths), widths, epsilon, entropy)
 
 
 def best_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Measure the hierarchy with the best branching, without the total."""
     widths = chain(len(x), branching_of(len(x)), root=False)
-    return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
+    return measure_hierarchy(x, even_weights(len(x), widths), widths, epsilon, entropy)
 
 
 def cells_baseline(dimensions: int) -> Baseline:
@@ -164,7 +165,7 @@ H2 = Baseline(
     name="H2",
     dimensions=1,
     private=True,
-    proof="One record changes one node a level by 1; each level of L gets epsilon / L.",
+    proof="One record changes one node of each level by 1; each of L levels gets epsilon / L.",
     source="Hay, Rastogi, Miklau, Suciu, PVLDB 2010",
     mechanism=binary_hierarchy,
 )
@@ -172,7 +173,7 @@ HB = Baseline(
     name="HB",
     dimensions=1,
     private=True,
-    proof="As H2; the branching depends on the number of cells alone.",
+    proof="As H2; the branching depends only on the number of cells.",
     source="Qardaji, Yang, Li, PVLDB 2013",
     mechanism=best_hierarchy,
 )
@@ -180,8 +181,8 @@ PRIVELET = Baseline(
     name="Privelet",
     dimensions=1,
     private=True,
-    proof="One record moves the total and one difference a level by 1 in size: 1 + log2 n; the "
-    "noise has that over epsilon as scale.",
+    proof="One record changes the total and one difference of each level by 1: the sensitivity is "
+    "1 + log2 n, and the noise has scale (1 + log2 n) / epsilon.",
     source="Xiao, Wang, Gehrke, ICDE 2010",
     mechanism=privelet,
 )

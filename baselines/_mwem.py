@@ -1,6 +1,6 @@
-"""MWEM: multiplicative weights with ranges chosen by the exponential mechanism.
+"""Implement MWEM: multiplicative weights with ranges chosen by the exponential mechanism.
 
-In each round the range with the worst answer is likely to be chosen.
+In each round the exponential mechanism favours the range with the worst answer.
 """
 
 from fractions import Fraction
@@ -19,7 +19,7 @@ _PASSES = 50
 def improve(estimate: Reals, history: list[tuple[int, int, float]], total: float) -> Reals:
     """Update the estimate by multiplicative weights over all measurements, repeatedly.
 
-    This is post-processing.
+    The update is post-processing.
 
     >>> improve(np.array([2.0, 2.0]), [(0, 1, 3.0)], 4.0).round(3).tolist()
     [2.995, 1.005]
@@ -44,10 +44,10 @@ def mwem(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) 
     estimate = np.full(len(x), total / len(x))
     history: list[tuple[int, int, float]] = []
     for _ in range(ROUNDS):
-        wrong = np.abs(truth - np.round(queries.answers(estimate)).astype(np.int64))
-        place = choose(wrong, step / 2, entropy)
-        value = laplace(truth[place : place + 1], step, entropy)[0]
-        history.append((int(queries.low[place]), int(queries.high[place]), float(value)))
+        query_errors = np.abs(truth - np.round(queries.answers(estimate)).astype(np.int64))
+        chosen = choose(query_errors, step / 2, entropy)
+        value = laplace(truth[chosen : chosen + 1], step, entropy)[0]
+        history.append((int(queries.low[chosen]), int(queries.high[chosen]), float(value)))
         estimate = improve(estimate, history, total)
     return estimate
 

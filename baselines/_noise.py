@@ -1,4 +1,4 @@
-"""The two randomised steps of all the mechanisms, exact, by the kernel's own samplers."""
+"""Draw the two randomised steps of all mechanisms exactly, with the kernel's samplers."""
 
 from fractions import Fraction
 
@@ -10,10 +10,9 @@ from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._noise import discrete_laplace
 from leastnoise._trusted.kernel._sampling import Ratios, geometric_table, toss_exp, uniform_below
 
-_FURTHEST = 45  # what lies e^-45 behind is as good as what lies further
-_STEP = (
-    15  # geometric_table is that of floor(8 E), E exponential, and tells numbers up to 128 apart
-)
+_FURTHEST = 45  # scores further behind the best are raised to a weight of e^-45
+# geometric_table draws floor(8 E) for an exponential E, and separates numbers up to 128
+_STEP = 15
 _BITS = 12  # of a rate
 
 
@@ -22,9 +21,9 @@ def laplace(answers: Wholes, epsilon: Fraction, entropy: Entropy, sensitivity: i
 
     Args:
         answers: int64, shape (m,); private.
-        epsilon: what all of them together may cost.
+        epsilon: cost of all answers together.
         entropy: the source of the noise.
-        sensitivity: by how much one record changes all of them together (L1).
+        sensitivity: the largest change of all answers together by one record (L1).
 
     Guarantees: epsilon-DP.
 
@@ -46,11 +45,11 @@ def weighted_laplace(
         answers: int64, shape (m,), each a query of sensitivity 1; private.
         weights: int64 of the same shape, from 1 to ``unit``; the weights of the answers that one
             record changes add up to at most ``unit``.
-        unit: what the whole budget is.
-        epsilon: what all of them together may cost.
+        unit: the weight of the whole budget.
+        epsilon: cost of all answers together.
         entropy: the source of the noise.
 
-    Guarantees: an answer costs ``epsilon weight / unit``; epsilon-DP in all.
+    Guarantees: epsilon-DP; an answer costs ``epsilon weight / unit``.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> weighted_laplace(
@@ -65,7 +64,7 @@ def weighted_laplace(
 def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     """Draw i with probability proportional to ``exp(rate scores[i])``.
 
-    This is the exponential mechanism, by rejection of uniform candidates.
+    The function is the exponential mechanism, by rejection of uniform candidates.
 
     Args:
         scores: whole numbers, shape (m,), below 2^62 in size; private.
@@ -74,14 +73,15 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
         entropy: the source of bits.
 
     Returns:
-        The index drawn.
+        The index i.
 
     Raises:
         InputError: too small a rate.
 
     Guarantees: (2 rate sensitivity)-DP if one record changes each score by at most ``sensitivity``.
-        Scores more than 45 / rate behind the best are raised to that, which leaves the sensitivity
-        as it is; the coins are exact. The time taken depends on the scores, which is out of scope.
+        Scores more than 45 / rate behind the best are raised to that distance, which does not
+        change the sensitivity; the coins are exact. The running time depends on the scores; this is
+        out of scope.
 
     Source: McSherry and Talwar, FOCS 2007.
 
@@ -91,7 +91,10 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     """
     if rate < Fraction(1, 2**40):
         raise refuse(
-            "epsilon", f"a rate of {float(rate):.2g}", "larger, for so many choices", "Spend more."
+            "epsilon",
+            f"a rate of {float(rate):.2g}",
+            "larger for this number of scores",
+            "Spend more.",
         )
     shift = 0
     while rate * 2**shift < 2 ** (_BITS - 1):
@@ -99,18 +102,18 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     numerator = int(rate * 2**shift)
     denominator = 2**shift
     behind = np.minimum(scores.max() - scores, _FURTHEST * denominator // numerator + 1) * numerator
-    whole, rest = np.divmod(np.minimum(behind, _FURTHEST * denominator), denominator)
+    quotient, remainder = np.divmod(np.minimum(behind, _FURTHEST * denominator), denominator)
     count = len(scores)
     while True:
-        drawn, fair = uniform_below(
+        candidates, is_fair = uniform_below(
             np.asarray(count, dtype=np.uint64), count, max(64, count), entropy
         )
-        index = drawn[fair].astype(np.int64)
+        index = candidates[is_fair].astype(np.int64)
         for passed in range(0, _FURTHEST, _STEP):  # exp(-whole), in parts
-            eighths = 8 * np.clip(whole[index] - passed, 0, _STEP)
+            eighths = 8 * np.clip(quotient[index] - passed, 0, _STEP)
             index = index[geometric_table().draw(len(index), entropy).astype(np.int64) >= eighths]
         coins = Ratios(
-            numerators=rest[index].astype(np.uint64),
+            numerators=remainder[index].astype(np.uint64),
             denominators=np.asarray(denominator, dtype=np.uint64),
         )
         heads = toss_exp(

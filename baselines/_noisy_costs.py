@@ -1,10 +1,10 @@
-"""The first stage of DAWA as printed: noisy costs of intervals, and the cheapest partition.
+"""Implement the first stage of DAWA as printed: noisy costs and the cheapest partition.
 
 Intervals have lengths 1, 2, 4, ... and any start.
 
-It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2
-are from; the others are from the kernel's PROOFS-plane.md). No release runs it: the partition
-follows its own noise.
+The stage is private (theorem N of PROOFS-noisy-costs.md in this folder, which defines the labels N,
+Q1 and Q2; the other labels are in the kernel's PROOFS-plane.md). No release runs it, because the
+partition follows its noise.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,8 +25,7 @@ from leastnoise._trusted.kernel._plane import (
 
 Ranks = npt.NDArray[np.int32]
 
-# up to so many cells a pass for every cell of the window is quicker than the search in the sorted
-# halves
+# largest window in cells for which a pass for every cell is faster than a search in sorted halves
 _SHORT = 128
 _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
 
@@ -53,9 +52,9 @@ def grid_sensitivity(length: int) -> int:
 class _Halves:
     """A wavelet matrix of the ranks: counts and sums of smaller cells in any window.
 
-    Level by level from the leading bit of the rank, cells whose bit is 0 go stably to the front.
-    ``zeros[l][i]`` counts those among the first i of level l, ``sums[l][i]`` adds up their values.
-    Memory: 12 bytes a cell and level.
+    Level by level from the leading bit of the rank, cells whose bit is 0 move stably to the front.
+    ``zeros[l][i]`` counts such cells among the first i of level l, and ``sums[l][i]`` adds up their
+    values. The memory is 12 bytes for each cell and level.
     """
 
     def __init__(self, x: IntArray) -> None:
@@ -81,7 +80,7 @@ class _Halves:
     ) -> tuple[IntArray, IntArray]:
         """Return the number and the sum of cells below ``bound`` in each window.
 
-        The windows begin at start, ..., stop - 1, and each has a bound of its own.
+        The windows begin at start, ..., stop - 1, and each has a separate bound.
         """
         limit = np.searchsorted(self.values, bound, side="left")  # as many ranks are below
         everything = limit >= 1 << self.bits
@@ -94,14 +93,14 @@ class _Halves:
             sums = self.sums[level]
             low = zeros[left].astype(np.int64)
             high = zeros[right].astype(np.int64)
-            taken = (limit >> bit) & 1 == 1
-            number += np.where(taken, high - low, 0)
-            total += np.where(taken, sums[right] - sums[left], 0)
+            has_bit = (limit >> bit) & 1 == 1
+            number += np.where(has_bit, high - low, 0)
+            total += np.where(has_bit, sums[right] - sums[left], 0)
             front = int(zeros[-1])
-            left = np.where(taken, front + left - low, low)
-            right = np.where(taken, front + right - high, high)
-        # A limit beyond the last rank has no bits of its own at all: every cell of the window is
-        # below.
+            left = np.where(has_bit, front + left - low, low)
+            right = np.where(has_bit, front + right - high, high)
+        # A limit beyond the last rank needs more bits than the ranks have: every cell of the window
+        # is below it.
         return np.where(everything, length, number), np.where(everything, -1, total)
 
 
@@ -117,12 +116,12 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
         that begins at each cell, in counts times cells, exact.
 
     Guarantees:
-        One record more changes the deviation of an interval that contains it by at most 2 - 2/L,
-        and no other.
+        One more record changes the deviation of an interval that contains it by at most 2 - 2/L,
+        and no other deviation.
 
     Source:
-        Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) a length, by a wavelet matrix in
-        the place of a search tree.
+        Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) for each length, by a wavelet
+        matrix instead of a search tree.
 
     >>> [cost.tolist() for cost in costs_of_length(np.array([2, 3, 8]), (1, 2, 3))]
     [[0, 0, 0], [2, 10], [22]]
@@ -142,8 +141,8 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
             if short or halves is None:
                 part = cost[start:stop]
                 scaled = x[start : stop + length - 1] * length
-                for place in range(length):
-                    part += np.abs(scaled[place : place + stop - start] - total)
+                for offset in range(length):
+                    part += np.abs(scaled[offset : offset + stop - start] - total)
                 continue
             bound = -(-total // length)  # the cells below the mean are those below its ceiling
             number, below = halves.below(start, stop, length, bound)
@@ -170,10 +169,10 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
 
     Args:
         x: counts, int64 of shape (n,); private.
-        epsilon: what the partition costs.
+        epsilon: cost of the partition.
         entropy: the source of the noise.
-        penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1
-            / epsilon2.
+        penalty: the cost of each bucket in addition to its deviation, in records; public. The
+            paper's penalty is 1 / epsilon2.
 
     Returns:
         First cell of each bucket, increasing, the first 0; int64, shape (k,).
@@ -222,7 +221,7 @@ def on_powers(cells: IntArray) -> list[IntArray]:
 def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
     """Return the starts of the cheapest partition into intervals of lengths 1, 2, 4, ...
 
-    Among equal costs, the partition with the shortest last bucket is returned.
+    Among equal costs, the function returns the partition with the shortest last bucket.
 
     >>> cheapest_of_powers([np.array([5, 5, 5]), np.array([1, 7])]).tolist()
     [0, 2]
@@ -232,13 +231,13 @@ def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
     ending = np.full((n + 1, len(costs)), np.iinfo(np.int64).max)
     for power, level in enumerate(costs):
         ending[2**power :, power] = level
-    best = np.zeros(n + 1, dtype=np.int64)
+    lowest_cost = np.zeros(n + 1, dtype=np.int64)
     choice = np.zeros(n + 1, dtype=np.int64)
     for stop in range(1, n + 1):
         fitting = stop.bit_length()
-        total = best[stop - lengths[:fitting]] + ending[stop, :fitting]
+        total = lowest_cost[stop - lengths[:fitting]] + ending[stop, :fitting]
         choice[stop] = total.argmin()  # Q2: the first of equals
-        best[stop] = total[choice[stop]]
+        lowest_cost[stop] = total[choice[stop]]
     starts = []
     stop = n
     while stop:

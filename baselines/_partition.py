@@ -1,4 +1,4 @@
-"""Mechanisms that cut the cells into buckets: P-HPartition, StructureFirst, AHP."""
+"""Implement mechanisms that cut cells into buckets: P-HPartition, StructureFirst, AHP."""
 
 from fractions import Fraction
 
@@ -8,17 +8,15 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._linear import chain, height
 from baselines._noise import choose, laplace
 from baselines._noisy_costs import grid_sensitivity
-from baselines._tree import even_weights, measured
+from baselines._tree import even_weights, measure_hierarchy
 from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._plane import GRID, clip_counts
 
 _CHUNK = 64
-MOST_CUTS = (
-    512  # places where StructureFirst may cut; its table of costs has half the square of this
-)
-# the paper's rho and eta
-AHP_SHARE = Fraction(17, 20)
-AHP_CUTOFF = 0.35
+# positions where StructureFirst may cut; its table of costs has half the square of this number
+MOST_CUTS = 512
+AHP_SHARE = Fraction(17, 20)  # the paper's rho
+AHP_CUTOFF = 0.35  # the paper's eta
 
 
 def deviations(x: Wholes, stops: Wholes) -> Wholes:
@@ -30,18 +28,18 @@ def deviations(x: Wholes, stops: Wholes) -> Wholes:
     [0.0, 1.0, 9.0]
     """
     sums = np.cumsum(x)[stops - 1]
-    found = np.empty(len(stops), dtype=np.int64)
+    result = np.empty(len(stops), dtype=np.int64)
     for first in range(0, len(stops), _CHUNK):
         part = slice(first, first + _CHUNK)
         stop = stops[part, None]
         total = sums[part, None]
-        least = int(stop.min())
-        most = int(stop.max())
-        cost = np.abs(x[:least] * stop - total).sum(axis=1)
-        rest = np.abs(x[least:most] * stop - total)
-        cost += np.where(np.arange(least, most) < stop, rest, 0).sum(axis=1)
-        found[part] = cost // stops[part] * GRID + (cost % stops[part]) * GRID // stops[part]
-    return found
+        first_stop = int(stop.min())
+        last_stop = int(stop.max())
+        cost = np.abs(x[:first_stop] * stop - total).sum(axis=1)
+        tail = np.abs(x[first_stop:last_stop] * stop - total)
+        cost += np.where(np.arange(first_stop, last_stop) < stop, tail, 0).sum(axis=1)
+        result[part] = cost // stops[part] * GRID + (cost % stops[part]) * GRID // stops[part]
+    return result
 
 
 def averages(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy) -> Reals:
@@ -62,13 +60,13 @@ def bisect(
 
     Args:
         x: counts, int64 of shape (n,); private.
-        epsilon: what one level of cuts may cost.
-        penalty: what a bucket costs besides its deviation, in records.
+        epsilon: cost of one level of cuts.
+        penalty: cost of a bucket in addition to its deviation, in records.
         depth: the largest number of decisions about any cell.
         entropy: the source of bits.
 
     Returns:
-        Starts of the buckets, and how many decisions were made about each.
+        Starts of the buckets, and the number of decisions about each.
 
     Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes
         each score of one of them by at most 2.
@@ -85,23 +83,28 @@ def bisect(
     fixed = round(penalty * GRID)
     rate = epsilon / (2 * grid_sensitivity(max(len(x), 2)))
     buckets = []
-    waiting = [(0, len(x), 0)]
-    while waiting:
-        start, stop, made = waiting.pop()
+    open_parts = [(0, len(x), 0)]
+    while open_parts:
+        start, stop, level = open_parts.pop()
         part = x[start:stop]
-        if len(part) == 1 or made == depth:
-            buckets.append((start, made))
+        if len(part) == 1 or level == depth:
+            buckets.append((start, level))
             continue
         lengths = np.arange(1, len(part))
-        left = deviations(part, np.append(lengths, len(part)))
-        right = deviations(part[::-1], lengths)[::-1]
-        # The last score is for a part that stays whole.
-        scores = np.append(left[:-1] + right + 2 * fixed, left[-1] + fixed)
-        place = choose(-scores, rate, entropy) + 1
-        if place == len(part):
-            buckets.append((start, made + 1))
+        left_deviations = deviations(part, np.append(lengths, len(part)))
+        right_deviations = deviations(part[::-1], lengths)[::-1]
+        # The last score is for the undivided part.
+        scores = np.append(
+            left_deviations[:-1] + right_deviations + 2 * fixed, left_deviations[-1] + fixed
+        )
+        length = choose(-scores, rate, entropy) + 1
+        if length == len(part):
+            buckets.append((start, level + 1))
         else:
-            waiting += [(start, start + place, made + 1), (start + place, stop, made + 1)]
+            open_parts += [
+                (start, start + length, level + 1),
+                (start + length, stop, level + 1),
+            ]
     starts, decisions = np.array(sorted(buckets), dtype=np.int64).T
     return starts, decisions
 
@@ -119,11 +122,11 @@ def p_h_partition(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | No
 def cut_costs(x: Wholes, edges: Wholes) -> Wholes:
     """Compute the deviation of the interval between each pair of edges.
 
-    Shape (g + 1, g + 1); pairs that are no interval have a prohibitive cost.
+    Shape (g + 1, g + 1); pairs that are not an interval have a prohibitive cost.
     """
     costs = np.full((len(edges), len(edges)), 2**60, dtype=np.int64)
-    for place, start in enumerate(edges[:-1]):
-        costs[place, place + 1 :] = deviations(x[start:], edges[place + 1 :] - start)
+    for number, start in enumerate(edges[:-1]):
+        costs[number, number + 1 :] = deviations(x[start:], edges[number + 1 :] - start)
     return costs
 
 
@@ -136,14 +139,14 @@ def structure(
 
     Args:
         x: counts; private.
-        edges: where cuts may be, the first 0 and the last n; public.
-        buckets: how many, at most one less than the edges.
-        epsilon: for all draws together.
+        edges: allowed positions of cuts, the first 0 and the last n; public.
+        buckets: number of buckets, at most one less than the edges.
+        epsilon: cost of all draws together.
         entropy: the source of bits.
 
     Guarantees: epsilon-DP: each of the k - 1 draws is the exponential mechanism with epsilon / (k -
-        1); one record changes the least cost of the left part plus that of the bucket by at most 2,
-        because it is in one bucket of every partition.
+        1); one record changes the smallest cost of the left part plus the cost of the bucket by at
+        most 2, because it is in one bucket of every partition.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> structure(
@@ -152,13 +155,13 @@ def structure(
     [0, 2]
     """
     costs = cut_costs(x, edges)
-    best = [costs[0]]
+    lowest_costs = [costs[0]]
     for _ in range(buckets - 2):
-        best.append(np.minimum((best[-1][:, None] + costs).min(axis=0), 2**60))
+        lowest_costs.append(np.minimum((lowest_costs[-1][:, None] + costs).min(axis=0), 2**60))
     stop = len(edges) - 1
     starts = []
     for number in range(buckets - 1, 0, -1):  # buckets to the left of the cut
-        scores = -(best[number - 1][number:stop] + costs[number:stop, stop])
+        scores = -(lowest_costs[number - 1][number:stop] + costs[number:stop, stop])
         stop = number + choose(
             scores, epsilon / (buckets - 1) / (2 * grid_sensitivity(max(len(x), 2))), entropy
         )
@@ -182,7 +185,7 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
     for start, stop in zip(starts, np.append(starts[1:], len(x)), strict=True):
         widths = chain(int(stop - start), 2, root=True)
         parts.append(
-            measured(
+            measure_hierarchy(
                 x[start:stop], even_weights(int(stop - start), widths), widths, epsilon / 2, entropy
             )
         )
@@ -192,10 +195,10 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
 def greedy_clusters(values: Reals, noise: float) -> Wholes:
     """Return the starts of clusters of values in descending order.
 
-    A value joins a cluster if that costs less than a cluster of its own.
+    A value joins a cluster if this costs less than a separate cluster.
 
     Args:
-        values: in descending order; public.
+        values: values in descending order; public.
         noise: variance of a cluster's count.
 
     >>> greedy_clusters(np.array([9.0, 9.0, 0.0, 0.0]), 1.0).tolist()
@@ -205,12 +208,14 @@ def greedy_clusters(values: Reals, noise: float) -> Wholes:
     number = 0
     total = 0.0
     squares = 0.0
-    for place, value in enumerate(values.tolist()):
+    for position, value in enumerate(values.tolist()):
         if number:
-            apart = squares - total**2 / number + noise / number + noise
-            joined = squares + value**2 - (total + value) ** 2 / (number + 1) + noise / (number + 1)
-            if joined > apart:
-                starts.append(place)
+            separate_cost = squares - total**2 / number + noise / number + noise
+            joint_cost = (
+                squares + value**2 - (total + value) ** 2 / (number + 1) + noise / (number + 1)
+            )
+            if joint_cost > separate_cost:
+                starts.append(position)
                 number = 0
                 total = 0.0
                 squares = 0.0
@@ -237,9 +242,9 @@ PHP = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "At most log2 n levels of cuts, counted, by the exponential mechanism with epsilon / (2 "
-        "log2 n) each: deviations move by at most "
-        "2, parts of one level are disjoint. Counts of disjoint buckets with epsilon / 2."
+        "At most log2 n levels of cuts, counted, each by the exponential mechanism with epsilon / "
+        "(2 log2 n): one record changes deviations by at most 2, and parts of one level are "
+        "disjoint. Counts of disjoint buckets with epsilon / 2."
     ),
     source="Acs, Castelluccia, Chen, ICDM 2012 (P-HPartition)",
     mechanism=p_h_partition,
@@ -250,12 +255,12 @@ STRUCTURE_FIRST = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "k - 1 cuts by the exponential mechanism with epsilon / (2 (k - 1)) each; costs are "
-        "absolute deviations, which move by at most 2, "
-        "not squared ones, which need a public bound of the counts. Then hierarchies in disjoint "
-        "buckets, noise on every node, epsilon / 2."
+        "k - 1 cuts by the exponential mechanism with epsilon / (2 (k - 1)) each. Costs are "
+        "absolute deviations, which one record changes by at most 2; squared deviations would need "
+        "a public bound of the counts. Then hierarchies in disjoint buckets, noise on every node, "
+        "epsilon / 2."
     ),
-    source="Xu, Zhang, Xiao, Yang, Yu, ICDE 2012 and VLDBJ 2013; cuts at up to 512 places",
+    source="Xu, Zhang, Xiao, Yang, Yu, ICDE 2012 and VLDBJ 2013; cuts at up to 512 positions",
     mechanism=structure_first,
     most_cells=2**14,
 )

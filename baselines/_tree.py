@@ -1,8 +1,8 @@
-"""Hierarchies of blocks of cells: one weight per node, and exact least squares in two passes.
+"""Measure hierarchies of blocks of cells, and estimate by least squares in two passes.
 
-A chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before; a node of level l is a
-block of B_l cells, the last one may be shorter. A node of weight w out of UNIT gets noise of scale
-``UNIT / (w epsilon)``; weight 0 means that it is not measured.
+A hierarchy is a chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the previous one; a
+node of level l is a block of B_l cells, and the last block may be shorter. A node of weight w out
+of UNIT gets noise of scale ``UNIT / (w epsilon)``; a node of weight 0 is not measured.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,7 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.kernel import Entropy
 
 UNIT = 2**20
-# variance of a cell that nothing was measured of but the blocks around it: these are then spread
-# evenly
+# Variance of a cell without a measurement, so that blocks around it are distributed evenly.
 _UNKNOWN = 1e30
 
 
@@ -64,26 +63,26 @@ def spent_weight(weights: Sequence[Wholes], widths: Sequence[int]) -> int:
     return int(np.max(paths))
 
 
-def measured(
+def measure_hierarchy(
     x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilon: Fraction, entropy: Entropy
 ) -> Reals:
     """Measure a hierarchy and return the least squares estimate of the cells.
 
     Args:
         x: counts, int64 of shape (n,); private.
-        weights: for each level those of its nodes, at least 0; public.
+        weights: the weights of the nodes of each level, at least 0; public.
         widths: the chain; public.
-        epsilon: what it may cost.
+        epsilon: cost of the measurement.
         entropy: the source of the noise.
 
     Returns:
         float64, shape (n,).
 
-    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at
-        most UNIT; checked in whole numbers.
+    Guarantees: epsilon-DP: a record is in one node of each level, and the weights of these nodes
+        add up to at most UNIT; checked in whole numbers.
 
     >>> from leastnoise._trusted.kernel import SeededEntropy
-    >>> measured(
+    >>> measure_hierarchy(
     ...     np.array([3, 4, 5]),
     ...     even_weights(3, (1, 2, 4)),
     ...     (1, 2, 4),
@@ -98,11 +97,13 @@ def measured(
     variances = []
     for level, width in zip(weights, widths, strict=True):
         sums = sums_of_blocks(x, width)
-        known = np.flatnonzero(level)
+        is_measured = np.flatnonzero(level)
         value = np.zeros(len(level))
         precision = np.zeros(len(level))
-        value[known] = weighted_laplace(sums[known], level[known], UNIT, epsilon, entropy)
-        precision[known] = (level[known] / UNIT * float(epsilon)) ** 2 / 2
+        value[is_measured] = weighted_laplace(
+            sums[is_measured], level[is_measured], UNIT, epsilon, entropy
+        )
+        precision[is_measured] = (level[is_measured] / UNIT * float(epsilon)) ** 2 / 2
         values.append(value)
         variances.append(precision)
     return least_squares(values, variances, widths)
@@ -117,8 +118,8 @@ def least_squares(
     distributed.
 
     Args:
-        values: for each level what was measured of its nodes; ignored where the precision is 0.
-        precisions: one over the variance of each.
+        values: noisy values of the nodes of each level; ignored where the precision is 0.
+        precisions: one over the variance of each value.
         widths: the chain.
 
     >>> least_squares(
@@ -133,12 +134,12 @@ def least_squares(
     for level in range(1, len(widths)):
         ratio = widths[level] // widths[level - 1]
         below = sums_of_blocks(estimates[-1], ratio)
-        spread = sums_of_blocks(spreads[-1], ratio)
-        share = precisions[level] * spread / (1 + precisions[level] * spread)
+        variance = sums_of_blocks(spreads[-1], ratio)
+        share = precisions[level] * variance / (1 + precisions[level] * variance)
         sums.append(below)
-        widest.append(spread)
+        widest.append(variance)
         estimates.append(below + share * (values[level] - below))
-        spreads.append(spread / (1 + precisions[level] * spread))
+        spreads.append(variance / (1 + precisions[level] * variance))
     final = estimates[-1]
     for level in range(len(widths) - 1, 0, -1):
         ratio = widths[level] // widths[level - 1]

@@ -99,7 +99,7 @@ def test_choices_are_best_at_high_rate_or_wide_gap():
 
 
 def test_too_small_a_rate_is_refused():
-    with pytest.raises(InputError, match=r"epsilon must be larger, for so many choices"):
+    with pytest.raises(InputError, match=r"epsilon must be larger for this number of scores"):
         _noise.choose(np.zeros(2, dtype=np.int64), Fraction(1, 2**41), SeededEntropy(1))
 
 
@@ -211,7 +211,7 @@ def test_nodes_without_noise_are_detected_structure_first(audit, monkeypatch):
         values[0] = _noise.laplace(bucket, epsilon, entropy).astype(float)
         return _tree.least_squares(values, [np.ones(len(level)) for level in weights], widths)
 
-    monkeypatch.setattr(_partition, "measured", cells_only)
+    monkeypatch.setattr(_partition, "measure_hierarchy", cells_only)
     assert audit(lambda x, entropy: _partition.structure_first(x, EPSILON, entropy, None), (8,))[1]
 
 
@@ -282,7 +282,9 @@ def test_sensitivities_use_absolute_sizes():
         ([np.array([2**20, 5]), np.array([1])], (1, 2)),
     ):
         with pytest.raises(InternalError, match="spends more than its budget"):
-            _tree.measured(np.zeros(2, dtype=np.int64), weights, widths, EPSILON, SeededEntropy(1))
+            _tree.measure_hierarchy(
+                np.zeros(2, dtype=np.int64), weights, widths, EPSILON, SeededEntropy(1)
+            )
 
     columns = np.array(
         [np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)]
