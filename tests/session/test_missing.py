@@ -563,3 +563,40 @@ def test_k_norm_tables_are_solved_with_other_tables(epsilon):
     tables = ln.release(plan, rows, seed=1).tables
     for table, count in zip(tables, ([24], [6] * 4, [4] * 5, [12, 8]), strict=True):
         assert table.answer.reshape(-1).tolist() == pytest.approx(count, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        ln.Privacy(ln.PureDP(150)),
+        ln.Privacy(ln.PureDP(300), "replace"),
+        ln.Privacy(ln.PureDP(600), "add_remove", "id", 2),
+    ],
+    ids=["rows", "replaced rows", "units"],
+)
+@pytest.mark.parametrize("with_sums", [False, True])
+def test_k_norm_release_of_a_huge_budget_is_read_again(tmp_path, privacy, with_sums):
+    domain = ln.Domain(
+        city=ln.Categories(["a", "b", "c"], null="other"),
+        age=ln.Integers(0, 4),
+        measures={"pay": ln.Measure("pay", 0, 9)},
+    )
+    rows = pd.DataFrame(
+        {
+            "id": [number // 2 for number in range(40)],
+            "city": ["a", "b", "c", None] * 10,
+            "age": [0, 1, 2, 3, None] * 8,
+            "pay": [1, 2] * 20,
+        }
+    )
+    workload = ln.marginals(domain, ways=1)
+    if with_sums:
+        workload += ln.queries(domain, city="identity", sum="pay")
+    plan = ln.plan(workload, privacy, strategy="k_norm")
+    release = ln.release(plan, rows, seed=1, out=tmp_path / "out")
+    read_again = ln.read_release(tmp_path / "out")
+    truth = [[10] * 4, [8] * 4 + [0], [10, 20, 10, 20]]
+    for table, again, exact in zip(release.tables, read_again.tables, truth, strict=False):
+        assert again.answer.tolist() == table.answer.tolist()
+        assert again.answer.reshape(-1) == pytest.approx(exact, abs=0.5)
+        assert again.low.tolist() == table.low.tolist()
