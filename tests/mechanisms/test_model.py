@@ -242,6 +242,19 @@ def test_intervals_allow_for_pairs_that_the_mixture_misses() -> None:
     assert np.mean(covered) >= 0.9
 
 
+def test_counts_of_values_limit_cells_of_bins() -> None:
+    """A cell without rows shares a bin with a large one, and its value is measured as 0."""
+    domain = ln.Domain(a=ln.Coded(4), b=ln.Coded(3))
+    rows = pd.DataFrame({"a": np.arange(3_000) % 3, "b": np.arange(3_000) % 3})
+    workload = ln.marginals(domain, ways=2) + ln.queries(domain, a="prefix")
+    release = ln.release(ln.plan(workload, ln.ZCDP(200), strategy="model"), rows, seed=1)
+    assert release.finding.facts()["regime"] == "model_bins"
+    table = release.tables[0]
+    exact = np.vstack([np.diag([1_000] * 3), np.zeros((1, 3))])
+    assert ((table.low - 0.5 <= exact) & (exact <= table.high + 0.5)).mean() >= 0.9
+    assert (table.high - table.low)[exact == 0].max() < 20
+
+
 def step_names(plan: Plan) -> list[str]:
     """Return the names of the steps of a plan; a choice of steps is called "one of"."""
     return [step.to_json()["step"] for step in plan.adaptive.steps]

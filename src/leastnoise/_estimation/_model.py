@@ -67,6 +67,9 @@ _REFIT_ROUNDS = 150  # steps of a refit
 _SEED = 20_261_125  # seed of the noise of refits
 # relative standard error of a share that is modelled but not measured; typical of real tables
 _UNMEASURED_SHARE_ERROR = 0.5
+# standard errors by which the count of a value may exceed its measurement, for ranges of cells in
+# bins; a normal error exceeds them in 2% of measurements
+_VALUE_ERRORS = 2.0
 # for intervals, this fraction of a bin is divided evenly among its cells, the remainder as in the
 # model
 _EVEN_BIN_FRACTION = 0.5
@@ -515,11 +518,41 @@ class ModelEstimator:
             likely = cells + _EVEN_BIN_FRACTION * (bin_counts / widths - cells)
             # The error of a bin's count is spread over its cells in proportion to their squares, as
             # if the cells had independent errors. The variance of a bin with all rows in one cell
-            # is added.
-            cells = of_bins * cells**2 + np.where(
-                widths == 1, 0.0, untold + likely * (bin_counts - likely)
+            # is added, unless the measured counts of the cell's values exclude such an error.
+            within_bins = np.minimum(
+                untold + likely * (bin_counts - likely),
+                self._possible_ranges(names, table, bin_counts) ** 2,
             )
+            cells = of_bins * cells**2 + np.where(widths == 1, 0.0, within_bins)
         return np.abs(apply_along_axes(product.operators, cells))
+
+    def _possible_ranges(
+        self, names: Names, table: NoisyTable, bin_counts: FloatArray
+    ) -> FloatArray:
+        """Return the length of the range in which each cell of a table lies.
+
+        A cell has at most as many rows as each of its values. In its bin, the other cells have at
+        most as many rows as their values. Values get two standard errors more than they were
+        measured with, so that a range rarely leaves out a cell.
+
+        Args:
+            names: the attributes of the table.
+            table: the measured table.
+            bin_counts: the count of the bin of each cell.
+        """
+        most = np.full(bin_counts.shape, np.inf)
+        for axis, name in enumerate(names):
+            index = self._indices.get((self.measured.names.index(name),))
+            if index is None:
+                continue
+            values = self.measured.tables[index]
+            shape = np.ones(most.ndim, dtype=int)
+            shape[axis] = -1
+            counts = np.maximum(values.counts, 0.0) + _VALUE_ERRORS * values.std
+            most = np.minimum(most, counts.reshape(shape))
+        most = np.minimum(most, bin_counts)
+        others = _repeat_for_cells(_sum_bins(most, table.starts), table, most.shape) - most
+        return np.asarray(np.maximum(most - np.maximum(bin_counts - others, 0.0), 0.0))
 
 
 def _repeat_for_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
