@@ -804,13 +804,12 @@ def _plan_tests(
         partial(audit_mechanism_run, plan, name, steps) for name, steps in steps_by_regime.items()
     )
     for step in distinct_steps(steps_by_regime):
-        yield (
-            partial(_audit_named_measurements, step, "a step: ")
-            if isinstance(step, Measurements)
-            else partial(audit_selection, plan, step)
-            if isinstance(step, QuantileSelection)
-            else partial(audit_choice, plan, step)
-        )
+        if isinstance(step, Measurements):
+            yield partial(_audit_named_measurements, step, "a step: ")
+        elif isinstance(step, QuantileSelection):
+            yield partial(audit_selection, plan, step)
+        else:
+            yield partial(audit_choice, plan, step)
 
 
 def _audit_named_measurements(

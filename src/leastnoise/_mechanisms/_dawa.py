@@ -356,12 +356,13 @@ def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> F
     """
     if strategy == "dawa_levels":
         return Fraction(0)
-    return pure_share(
-        budget,
-        PLANE_TEST_SHARE
-        if len(attributes) == 2
-        else TEST_SHARE["gaussian" if isinstance(budget, ZCDP | GDP) else "pure"],
-    )
+    if len(attributes) == 2:
+        share = PLANE_TEST_SHARE
+    elif isinstance(budget, ZCDP | GDP):
+        share = TEST_SHARE["gaussian"]
+    else:
+        share = TEST_SHARE["pure"]
+    return pure_share(budget, share)
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:

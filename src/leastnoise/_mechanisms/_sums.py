@@ -15,6 +15,7 @@ have.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -327,20 +328,10 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     elif isinstance(kind, Decimals):
         ends = kind.values
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
-    upper_ends = [
-        max(
-            least,
-            min(
-                measure.high_units,
-                -(
-                    -end.numerator
-                    * measure.unit.denominator
-                    // (end.denominator * measure.unit.numerator)
-                ),
-            ),
-        )
-        for end in ends
-    ]
+    upper_ends = []
+    for end in ends:
+        units = math.ceil(end / measure.unit)
+        upper_ends.append(max(least, min(measure.high_units, units)))
     if kind.outside == "clip":
         upper_ends[-1] = measure.high_units  # the last cell contains all larger values
     for cell in range(kind.regular, kind.published):  # only nulls add nothing to sums

@@ -522,7 +522,8 @@ def _groups_from_edges(subject: str, kind: Kind, value: object) -> list[str]:
             )
         else:
             last = int(high) - 1
-            texts.append(start if last == low else f"{start}{'-' if low >= 0 else ' .. '}{last}")
+            dash = "-" if low >= 0 else " .. "
+            texts.append(start if last == low else f"{start}{dash}{last}")
     return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
 
 
