@@ -7,8 +7,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 # More digits would change the bound in second order.
-_SEARCH = Context(prec=28, Emax=10**8, Emin=-(10**8))
-_SHORT = Context(prec=20, Emax=10**8, Emin=-(10**8))
+_SEARCH_CONTEXT = Context(prec=28, Emax=10**8, Emin=-(10**8))
+_SHORT_CONTEXT = Context(prec=20, Emax=10**8, Emin=-(10**8))
 _MOST_STEPS = 4000
 
 
@@ -17,7 +17,7 @@ def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
 
     About 13 digits agree. For extreme arguments the search ends early; any value is valid.
     """
-    c = _SEARCH
+    c = _SEARCH_CONTEXT
     near_eps, near_cost = (
         c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho)
     )
@@ -45,4 +45,4 @@ def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
             low = middle
         else:
             high = middle
-    return _SHORT.plus(low)
+    return _SHORT_CONTEXT.plus(low)

@@ -22,7 +22,7 @@ from leastnoise._trusted.check import (
 )
 from leastnoise._trusted.domain import READ_AS_IT_IS, PerCellBound, Reading
 
-_LIMIT = 10**MOST_DIGITS
+_MOST_TERM = 10**MOST_DIGITS
 BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared)"
 
 
@@ -35,7 +35,7 @@ def exact_with_few_digits(name: str, value: Exact) -> Fraction:
     Fraction(1, 10)
     """
     number = exact(name, value)
-    if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
+    if not (abs(number.numerator) < _MOST_TERM and number.denominator < _MOST_TERM):
         raise InputError(
             f"{name} must be a fraction of two whole numbers of at most {MOST_DIGITS} digits "
             "each; got a longer one. Use fewer digits."

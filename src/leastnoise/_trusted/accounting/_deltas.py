@@ -45,7 +45,7 @@ Enclosure = tuple[Decimal, Decimal]
 
 # Smaller deltas are replaced by this delta; exp(-7000) is below 1e-3040.
 LEAST_DELTA = Fraction(1, 10**3000)
-HOPELESS = 7000
+NEGLIGIBLE_EXPONENT = 7000
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
-    if (eps - square / 2) ** 2 >= 2 * HOPELESS * square:
+    if (eps - square / 2) ** 2 >= 2 * NEGLIGIBLE_EXPONENT * square:
         if 2 * eps > square:
             return LEAST_DELTA
         return Fraction(1)
@@ -212,7 +212,7 @@ def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     >>> round(float(normal_tail(Fraction(4), rounding_contexts(20))), 12)
     0.022750131948
     """
-    if x_squared >= 2 * HOPELESS:
+    if x_squared >= 2 * NEGLIGIBLE_EXPONENT:
         return contexts.fraction(LEAST_DELTA)[1]
     density = contexts.up.divide(
         contexts.exp(-x_squared / 2)[1], contexts.sqrt(2 * _enclose_pi(contexts.digits)[0])[0]
@@ -362,7 +362,7 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     beta = Fraction(less_one)
     alpha = beta + 1
     exponent = beta * (alpha * cost - eps)
-    if exponent <= -HOPELESS:
+    if exponent <= -NEGLIGIBLE_EXPONENT:
         return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
     # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
     contexts = rounding_contexts(50 + 2 * max(0, less_one.adjusted()))

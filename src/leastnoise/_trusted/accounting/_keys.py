@@ -19,10 +19,10 @@ from leastnoise._trusted.accounting._deltas import (
 )
 from leastnoise._trusted.check import exact_positive, refuse, whole
 
-_DIGITS = 50  # of intermediate decimals, which are rounded outwards
+_DECIMAL_DIGITS = 50  # of intermediate decimals, which are rounded outwards
 # numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
 # size
-_SINGLE = 64
+_MOST_SINGLE_KEYS = 64
 MOST_SCALE = 2**48
 _MOST_TERM = 2**56
 
@@ -123,7 +123,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
-    contexts = rounding_contexts(_DIGITS)
+    contexts = rounding_contexts(_DECIMAL_DIGITS)
     max_rows = privacy.max_rows
     release_probability = _lone_key_release_probability(rule, contexts)
     delta_limit = contexts.fraction(budget.delta)[0]
@@ -147,7 +147,7 @@ def _ranges_of_lone_keys(max_keys: int) -> Iterator[tuple[int, int]]:
     """
     first = 0
     while first <= max_keys:
-        last = min(max_keys, first + (first // 8 if first > _SINGLE else 0))
+        last = min(max_keys, first + (first // 8 if first > _MOST_SINGLE_KEYS else 0))
         yield first, last
         first = last + 1
 

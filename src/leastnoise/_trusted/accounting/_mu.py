@@ -23,9 +23,9 @@ from leastnoise._trusted.accounting._near import (
 )
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
-_BITS = 44
+_RESULT_BITS = 44
 """Leading bits of the numbers that the searches return."""
-_GROWTH = 4
+_STEP_GROWTH = 4
 """The ratio of the lengths of consecutive steps, until the result is passed."""
 _LARGE_EPSILON = 1000
 """Above it the simple bound 8 epsilon is used (PROOFS-mu.md, G1): no tail is below 1e-3000 then."""
@@ -84,7 +84,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
         start=near_pure_mu_squared(epsilon),
     )
     for _ in range(8):
-        square *= 1 + Fraction(1, 2 ** (_BITS - 2))
+        square *= 1 + Fraction(1, 2 ** (_RESULT_BITS - 2))
         if pure_is_gaussian(epsilon, square):
             return square
     raise InternalError("The mu of a pure release was not found; please report this.")
@@ -181,7 +181,9 @@ def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
 
 
 def largest_accepted(
-    accepts: Callable[[Fraction], bool], leading_bits: int = _BITS, start: Fraction | None = None
+    accepts: Callable[[Fraction], bool],
+    leading_bits: int = _RESULT_BITS,
+    start: Fraction | None = None,
 ) -> Fraction:
     """Return the largest number that a predicate accepts.
 
@@ -209,13 +211,13 @@ def largest_accepted(
         high += step
         while accepts(_number_of_rank(high, per_octave)):
             low = high
-            step *= _GROWTH
+            step *= _STEP_GROWTH
             high += step
     else:
         low -= step
         while not accepts(_number_of_rank(low, per_octave)):
             high = low
-            step *= _GROWTH
+            step *= _STEP_GROWTH
             low -= step
     while high - low > 1:
         middle = (low + high) // 2

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-_LARGEST = Fraction(10**300)  # below the largest double, 1.8e308
-_EXPONENTS = (-500.0, 500.0)
+_LARGEST_FLOAT = Fraction(10**300)  # below the largest double, 1.8e308
+_EXPONENT_RANGE = (-500.0, 500.0)
 """Binary logarithms of the least and the largest approximation of a root."""
-_HALVINGS = 60  # of an interval: more than the 53 bits of a double
+_BISECTION_STEPS = 60  # of an interval: more than the 53 bits of a double
 
 
 def near_gaussian_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -41,8 +41,8 @@ def near_pure_epsilon(mu_squared: Fraction) -> Fraction:
 
 def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
     """Return nearly the largest number that a predicate accepts, by bisection."""
-    low, high = _EXPONENTS
-    for _ in range(_HALVINGS):
+    low, high = _EXPONENT_RANGE
+    for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         if accepts(2.0**middle):
             low = middle
@@ -53,7 +53,7 @@ def _largest_root(accepts: Callable[[float], bool]) -> Fraction:
 
 def _as_float(value: Fraction) -> float:
     """Convert to a float; a number above 10^300 becomes 10^300."""
-    return float(min(value, _LARGEST))
+    return float(min(value, _LARGEST_FLOAT))
 
 
 def _least_testing_error(epsilon: float) -> float:

@@ -11,7 +11,7 @@ from leastnoise._trusted.accounting._budget import ApproxDP, Budget, parameters_
 from leastnoise._trusted.accounting._charge import Charge, charge_of_budget
 from leastnoise._trusted.check import readable
 
-_DIGITS = 6  # of an amount that has no short exact form, as in `readable`
+_SHOWN_DIGITS = 6  # of an amount that has no short exact form, as in `readable`
 
 
 def format_amount(value: Fraction, *, up: bool) -> str:
@@ -39,7 +39,7 @@ def format_amount(value: Fraction, *, up: bool) -> str:
     parts = Decimal(value.numerator), Decimal(value.denominator)
     digits_before_point = Context(prec=1, rounding=ROUND_FLOOR).divide(*parts).adjusted() + 1
     rounding = ROUND_CEILING if up else ROUND_FLOOR
-    context = Context(prec=_DIGITS + max(0, digits_before_point), rounding=rounding)
+    context = Context(prec=_SHOWN_DIGITS + max(0, digits_before_point), rounding=rounding)
     return str(context.divide(*parts).normalize(context)).lower()
 
 

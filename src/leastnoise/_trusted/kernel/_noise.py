@@ -31,7 +31,7 @@ from leastnoise._trusted.kernel._sampling import (
 # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
 # it
 _PARTS = 8
-_FARTHEST = 2**62  # larger geometric numbers become this number
+_LARGEST_GEOMETRIC = 2**62  # larger geometric numbers become this number
 _CUT = 128  # the table's last cell, which represents V of at least 128
 
 
@@ -152,9 +152,10 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         drawn = (u + p * v) // divisor  # L3
         for i in np.flatnonzero(v == _CUT).tolist():
             drawn[i] = min(
-                (int(u[i]) + int(p) * draw_far_geometric(entropy)) // int(divisor), _FARTHEST
+                (int(u[i]) + int(p) * draw_far_geometric(entropy)) // int(divisor),
+                _LARGEST_GEOMETRIC,
             )
-        return np.minimum(drawn, np.uint64(_FARTHEST)).astype(np.int64), accepted  # L6
+        return np.minimum(drawn, np.uint64(_LARGEST_GEOMETRIC)).astype(np.int64), accepted  # L6
 
     return draw_in_blocks(count, attempt)
 
@@ -172,7 +173,7 @@ def draw_far_geometric(entropy: Entropy) -> int:
             return v
 
 
-_FINE = 8  # parts of a standard deviation
+_PARTS_OF_STD = 8  # parts of a standard deviation
 # From this standard deviation on, a part holds enough integers for the finer division to be faster.
 _FINE_FROM = 32
 
@@ -202,7 +203,7 @@ def discrete_gaussian(
     """
     p, q = checked_scale(numerator, denominator, count)
     if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM):
-        parts = _FINE
+        parts = _PARTS_OF_STD
     else:
         parts = 1
     # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
@@ -267,7 +268,7 @@ def rounded_gaussian(
     'int64'
     """
     p, q = checked_scale(numerator, denominator, count)
-    table = half_normal_table(_FINE)
+    table = half_normal_table(_PARTS_OF_STD)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         """Draw some elements once.
@@ -275,14 +276,14 @@ def rounded_gaussian(
         Returns the values, and a mask of the accepted values.
         """
         scale_numerators = scale_at(p, index)
-        half_step = scale_at(q, index) * np.uint64(_FINE)
-        k = _draw_part_numbers(_FINE, table.draw(size, entropy), entropy)
+        half_step = scale_at(q, index) * np.uint64(_PARTS_OF_STD)
+        k = _draw_part_numbers(_PARTS_OF_STD, table.draw(size, entropy), entropy)
         x = LazyReals(leading=entropy.words(size))  # R1
-        accepted = _toss_acceptance(_FINE, k, x, np.arange(size), entropy)
+        accepted = _toss_acceptance(_PARTS_OF_STD, k, x, np.arange(size), entropy)
         double = scale_numerators * np.uint64(2)
         high, low = _wide_product(double, x.leading)
         y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
-        doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
+        doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _PARTS_OF_STD))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
             y[i] = _round_exactly(
                 int(scale_at(scale_numerators, i)),

@@ -25,7 +25,8 @@ Scale = Words  # of shape () or (count,)
 
 # numerators and denominators are below it; every overflow bound of the proofs rests on it
 SCALE_LIMIT = 1 << 56
-_BLOCK = 1 << 15  # draws a round: the temporaries of a block stay in the processor's cache
+# The temporaries of a round stay in the processor's cache.
+_DRAWS_PER_ROUND = 1 << 15
 
 
 def random_bytes(count: int, entropy: Entropy) -> npt.NDArray[np.uint8]:
@@ -149,8 +150,8 @@ def draw_in_blocks(
         InputError: the count is not a whole number of at least 0.
     """
     draws = np.empty(whole("count", count, 0), dtype=np.int64)
-    for start in range(0, count, _BLOCK):
-        stop = min(start + _BLOCK, count)
+    for start in range(0, count, _DRAWS_PER_ROUND):
+        stop = min(start + _DRAWS_PER_ROUND, count)
         values, accepted = attempt(slice(start, stop), stop - start)
         draws[start:stop] = values
         pending = start + np.flatnonzero(~accepted)
@@ -162,7 +163,7 @@ def draw_in_blocks(
 
 
 Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
-_AMBIGUOUS = 255  # the largest byte marks prefixes of several cells
+_AMBIGUOUS_BYTE = 255  # the largest byte marks prefixes of several cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +342,7 @@ class CellTable:
         """
         prefix = random_uint16(count, entropy)
         drawn = self.cells[prefix]
-        ambiguous = np.flatnonzero(drawn == _AMBIGUOUS)
+        ambiguous = np.flatnonzero(drawn == _AMBIGUOUS_BYTE)
         if ambiguous.size:
             low = entropy.words(ambiguous.size) >> np.uint64(16)
             words = (prefix[ambiguous].astype(np.uint64) << np.uint64(48)) | low
@@ -382,7 +383,7 @@ def make_cell_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
     else:
         raise InternalError("A table of the noise sampler could not be computed; please report it.")
     leading = np.array([low for low, _ in digits], dtype=np.uint64)
-    if leading.size >= _AMBIGUOUS or not (leading[1:] > leading[:-1]).all():
+    if leading.size >= _AMBIGUOUS_BYTE or not (leading[1:] > leading[:-1]).all():
         raise InternalError(
             "A table of the noise sampler has thresholds out of order; please report it."
         )
@@ -390,7 +391,7 @@ def make_cell_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
     cells = np.searchsorted(prefixes, np.arange(1 << 16, dtype=np.uint64), side="left").astype(
         np.uint8
     )
-    cells[prefixes] = _AMBIGUOUS
+    cells[prefixes] = _AMBIGUOUS_BYTE
     return CellTable(cells=sealed_copy(cells), leading=sealed_copy(leading), enclose=enclose)
 
 

@@ -18,7 +18,7 @@ from leastnoise._trusted.check.arrays import Array, IntArray
 SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 # Far from the limits of int64, so that absolute values and sums of two numbers cannot wrap around.
-_MOST = 2**53
+_MOST_ENTRY = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
@@ -110,7 +110,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
             f"{raw.dtype} of shape {raw.shape}",
             f"a non-empty array of whole numbers with {dimensions} dimension(s)",
         )
-    if not (int(raw.min()) >= -_MOST and int(raw.max()) <= _MOST):
+    if not (int(raw.min()) >= -_MOST_ENTRY and int(raw.max()) <= _MOST_ENTRY):
         raise refuse(
             name,
             f"entries from {int(raw.min())} to {int(raw.max())}",

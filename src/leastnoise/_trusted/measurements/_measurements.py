@@ -32,7 +32,7 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements._headroom import check_headroom
 
-_MOST = 2**53 - 1  # the largest bound of a measure, in units
+_MOST_BOUND = 2**53 - 1  # the largest bound of a measure, in units
 # Cells of a group with K-norm noise, and of one of its tables. The points of its balls are counted
 # in whole numbers. The time grows with cells^2 times the largest table: 5 CPU seconds for 4 tables
 # of 256 cells, 133 for 2 of 1000.
@@ -77,7 +77,7 @@ class Limits:
             )
         low = int(values.min())
         high = int(values.max())
-        if not (low >= 0 and 1 <= high <= _MOST):
+        if not (low >= 0 and 1 <= high <= _MOST_BOUND):
             raise refuse(
                 "limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1"
             )

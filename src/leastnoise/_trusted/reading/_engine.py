@@ -59,7 +59,7 @@ from leastnoise._trusted.table import TableKey, group_attribute_sets
 MOST_CELLS = 2**26
 # One requested table may be summed from a larger one that is counted. Such larger tables stay
 # below 2^17 cells, as they would for this number of rows.
-_ROWS = 2**20
+_ROWS_OF_LARGER_TABLE = 2**20
 _KEY_BYTES = 16
 
 Run = Callable[[exp.Select], Any]
@@ -127,7 +127,7 @@ class Engine:
             {names for attribute_sets in request.tables.values() for names in attribute_sets}
         )
         proposed = group_attribute_sets(
-            [_sorted_positions(order, names) for names in sets], sizes, _ROWS
+            [_sorted_positions(order, names) for names in sets], sizes, _ROWS_OF_LARGER_TABLE
         )
         covers: list[tuple[str, ...]] = []
         for group in proposed:

@@ -94,7 +94,7 @@ _ASCII = 128
 _ASCII_TABLE = bytes(range(_ASCII)).decode("ascii")
 
 # The header must end within this many bytes.
-_HEADER = 2**20
+_MOST_HEADER_BYTES = 2**20
 _DELIMITERS = ",;\t|"
 # Two patterns for a header: a quoted name, whose closing quote may be missing; and the beginning of
 # a quoted name.
@@ -429,7 +429,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         try:
             with open_binary(path) as opened:
                 if headed:
-                    opened.readline(_HEADER + 1)
+                    opened.readline(_MOST_HEADER_BYTES + 1)
                 for block in whole_lines(opened.read):
                     yield partial(in_columns, block)
         except _DAMAGED:
@@ -521,15 +521,15 @@ def _first_line(path: Path, description: str, layout: CSV) -> str:
     """Read the header line of a CSV file as text."""
     try:
         with open_binary(path) as opened:
-            line: bytes = opened.readline(_HEADER)
+            line: bytes = opened.readline(_MOST_HEADER_BYTES)
     except _DAMAGED:
         raise InputError(message(NO_CSV, what=description)) from None
     for beginning, form in _BEGINNINGS.items():
         if line.startswith(beginning):
             encoding = layout.encoding.upper()
             raise InputError(message(OTHER_FORMAT, what=description, encoding=encoding, form=form))
-    if len(line) == _HEADER:
-        raise InputError(message(LONG_HEADER, what=description, most=_HEADER))
+    if len(line) == _MOST_HEADER_BYTES:
+        raise InputError(message(LONG_HEADER, what=description, most=_MOST_HEADER_BYTES))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         if layout.characters is None:

@@ -37,10 +37,10 @@ from leastnoise._trusted.reading._sql import Expression, sql
 
 # PostgreSQL writes large hash tables to its disk, and counts 100 sets in one pass over the rows.
 _MOST_SETS = 100
-_LATEST = 2**63 - 1
-_GREATEST = sys.float_info.max
+_LARGEST_BIGINT = 2**63 - 1
+_LARGEST_DOUBLE = sys.float_info.max
 # All digits of half of the smallest positive double, which is rounded to 0.
-_NEAR = str(Context(prec=800).power(2, -1075))
+_HALF_OF_LEAST_DOUBLE = str(Context(prec=800).power(2, -1075))
 # The type of a domain is its base type, and an enumerated type is read as text.
 _COLUMNS = """SELECT attname::text AS name, attnotnull AS required,
 CASE base.typtype WHEN 'e' THEN 'text' ELSE format_type(base.oid, NULL) END AS kind,
@@ -78,7 +78,7 @@ def _microseconds(column: Expression) -> Expression:
         " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last "
         "ELSE :first END"
     )
-    return sql(written, it=column, last=_LATEST, first=-_LATEST)
+    return sql(written, it=column, last=_LARGEST_BIGINT, first=-_LARGEST_BIGINT)
 
 
 def _as_double(column: Expression) -> Expression:
@@ -94,7 +94,7 @@ def _as_double(column: Expression) -> Expression:
     written += " WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
     written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE)"
     written += " WHEN :it > 0 THEN :greatest WHEN :it <= 0 THEN -:greatest ELSE NULL END"
-    return sql(written, it=column, near=_NEAR, zero=0.0, greatest=_GREATEST)
+    return sql(written, it=column, near=_HALF_OF_LEAST_DOUBLE, zero=0.0, greatest=_LARGEST_DOUBLE)
 
 
 _as_text = partial(sql, "CAST(:it AS TEXT)")

@@ -31,7 +31,7 @@ from leastnoise._trusted.reading._sql import Expression, sql
 # Settings that change the meaning of an SQL text.
 _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
 # A decimal with at most this many digits is converted to the nearest double by any algorithm.
-_DIGITS = 15
+_EXACT_DECIMAL_DIGITS = 15
 
 
 def open_spark(frame: Any) -> Source:
@@ -138,7 +138,7 @@ def _type(kind: str) -> Type:
     if kind in _TYPES:
         return _TYPES[kind]
     if kind.startswith("decimal("):
-        few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
+        few = int(kind.removeprefix("decimal(").split(",")[0]) <= _EXACT_DECIMAL_DIGITS
         if few:
             return Type(
                 to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"), arrow="double"

@@ -52,8 +52,8 @@ ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "i
 # If there are more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
 # Integers beyond this bound may change when they are read as doubles.
-_EXACT = 2**53
-_LONGEST = 400
+_MOST_EXACT_INTEGER = 2**53
+_MOST_NUMBER_CHARACTERS = 400
 _MICROSECONDS = 10**6
 _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _INFINITIES = ("Infinity", "-Infinity")
@@ -326,7 +326,7 @@ def _cell_without_zeros(table: TextTable, text_expression: Expression, outside: 
     if not again:
         return _to_expression(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=text_expression)
-    fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
+    fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_MOST_NUMBER_CHARACTERS} AND :kept <> :it"
     matched = _case_of_pairs(kept, again, _to_expression(outside))
     return sql(
         f"CASE WHEN {fits} THEN :cell ELSE :outside END",
@@ -524,7 +524,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     number = value.number
     numerator = measure.unit.numerator
     denominator = measure.unit.denominator
-    if number is None or max(numerator, denominator) >= _EXACT:
+    if number is None or max(numerator, denominator) >= _MOST_EXACT_INTEGER:
         return None
     low = measure.low_units
     high = measure.high_units
@@ -650,7 +650,7 @@ def _without_zero_decimals(text_expression: Expression) -> Expression:
         " AND :digits <> '' AND TRANSLATE(:digits, '0123456789', '') = ''"
         " AND (:body = :digits OR :body = '-' || :digits)",
         it=text_expression,
-        longest=_LONGEST,
+        longest=_MOST_NUMBER_CHARACTERS,
         kept=kept,
         body=body,
         digits=digits,

@@ -27,7 +27,7 @@ from leastnoise._trusted.reading._unit_keys import UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # How many random bytes are requested at a time.
-_BLOCK = 2**20
+_RANDOM_BYTES_PER_REQUEST = 2**20
 # How many rows are compared at a time: few enough for the processor cache.
 _ROWS_AT_A_TIME = 2**16
 
@@ -552,8 +552,8 @@ class _SeriesRows:
 def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
     """Return ``count`` random 64-bit numbers."""
     keys = np.empty(count, dtype=np.uint64)
-    for start in range(0, count, _BLOCK):
-        some = keys[start : start + _BLOCK]
+    for start in range(0, count, _RANDOM_BYTES_PER_REQUEST):
+        some = keys[start : start + _RANDOM_BYTES_PER_REQUEST]
         some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
     return keys
 
@@ -675,7 +675,7 @@ def _count_groups(group: Array, groups: int) -> IntArray:
     """
     sizes = np.zeros(groups + 1, dtype=np.int64)
     # with blocks smaller than the number of groups, empty groups would take most of the time
-    block = max(_BLOCK, groups)
+    block = max(_RANDOM_BYTES_PER_REQUEST, groups)
     for start in range(0, len(group), block):
         sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)
     return sizes
