@@ -126,7 +126,7 @@ def explain_failure(url: str, error_text: str) -> str | None:
         Two sentences; None if the cause is not known.
 
     >>> explain_failure("postgresql://ann@db.example/visits", 'FATAL:  role "ann" does not exist')
-    "the role 'ann' of its URL is refused. The server does not know it, or it may not log in."
+    "the role 'ann' of its URL is refused. The server does not know the role, or the role ..."
     """
     address = _Address.of(url)
     for pattern, part, reason in _CAUSES:

@@ -121,7 +121,7 @@ def check_unit(
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.InputError: a joined table must have rows of the
-    unit, or be public; ...
+    unit, or be public. ...
     """
     if isinstance(joined.data, Joined):
         check_unit(joined.data, unit_column, unit_reading)
