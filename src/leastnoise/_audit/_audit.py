@@ -7,8 +7,8 @@ The audit carries out the steps of a run many times on two tables that differ in
 first test distinguishes the tables by the likelihood ratio of all steps together. Further tests
 examine each step separately.
 
-For tables whose rows are all in one cell, this module computes the distribution of a private choice
-independently of the kernel, from its definition. Only the tree of blocks comes from the kernel,
+If all rows of the tables are in one cell, this module computes the distribution of a private choice
+from its definition, independently of the kernel. Only the tree of blocks comes from the kernel,
 whose tests compare the tree with its definition.
 """
 
@@ -158,8 +158,8 @@ class QuantileDistribution:
         """Return the probability that each cell is chosen, given ``units`` units.
 
         Each cell passes a test independently, and one of the passing cells is chosen at random.
-        Because all rows are in one cell, the cells before it have all rows above them, and the
-        cells after it have all rows below them.
+        All rows are in one cell. So the cells before it have all rows above them, and the cells
+        after it have all rows below them.
         """
         rows = units * self._rows
         position = np.arange(self._cells)
@@ -215,8 +215,8 @@ Steps: TypeAlias = Sequence[AuditedStep]
 def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
     """Return the steps that a mechanism takes on synthetic tables, by regime.
 
-    A regime is a branch of the mechanism. The counts of the tables, as functions of the cells, are
-    constant on one, few or many pieces, or differ at each cell.
+    A regime is a branch of the mechanism. The counts of the tables are functions of the cells. They
+    are constant on one, few or many pieces, or differ at each cell.
     """
     contract = release_contract(plan)
     run = mechanism_of(plan).prepare(plan)
@@ -690,7 +690,7 @@ class Audit:
 
     Attributes:
         claim: the loss that the plan claims for all steps together.
-        measure: the measure of loss of claim and bound: epsilon, mu or rho.
+        measure: the measure of loss that claim and bound use: epsilon, mu or rho.
         lower_bound: the lower bound on the loss of all steps together.
         epsilon: the bound converted to an epsilon at the budget's delta; None unless ``measure`` is
             mu.

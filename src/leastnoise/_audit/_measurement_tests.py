@@ -4,11 +4,11 @@ The measurements are repeated on two synthetic tables that differ in some units.
 
 The first half of the trials selects an event, such as "the statistic is above 3". The second half
 yields bounds on the probability of the event on both tables (Clopper and Pearson 1934). These imply
-a lower bound on the loss: on mu by Dong, Roth and Su 2019, on rho by the divergence of an event
-(van Erven and Harremoes 2014). For all queries together, the statistic is the likelihood ratio. The
-query whose answers differ most, relative to its noise, is also tested separately. Because the
-distribution of its noise is known exactly, this test detects a wrong scale even if the bound for
-all queries together is far below the budget.
+a lower bound on the loss. For mu, this is by Dong, Roth and Su 2019; for rho, it is by the
+divergence of an event (van Erven and Harremoes 2014). For all queries together, the statistic is
+the likelihood ratio. The query whose answers differ most, relative to its noise, is also tested
+separately. The distribution of its noise is known exactly. So this test detects a wrong scale even
+if the bound for all queries together is far below the budget.
 """
 
 import itertools
@@ -56,8 +56,9 @@ Row: TypeAlias = Mapping[str, int]
 UnitRows: TypeAlias = tuple[tuple[Row, int], ...]
 """The rows of a privacy unit, each with its multiplicity."""
 Loss = Callable[[float, float], float]
-"""From bounds on an event's probability, a lower one on one table and an upper one on the other, to
-a lower bound on the loss.
+"""A function that returns a lower bound on the loss.
+
+Its arguments bound an event's probability: from below on one table, and from above on the other.
 """
 Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
 """A function of a factor and of thresholds.
@@ -303,7 +304,8 @@ def measure_repeatedly(
     privacy = replace(measurements.privacy, neighbours="add_remove")
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
-    # Before the measurements are changed, this checks that they cost no more than they declare.
+    # Before the measurements are changed, this function checks that they cost no more than they
+    # declare.
     series_on_rows(
         ReleaseContract(
             domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
@@ -501,9 +503,9 @@ def pairs_of_units(
 ) -> Iterator[tuple[UnitRows, UnitRows]]:
     """Yield pairs of units: the rows of one unit in two neighbouring tables.
 
-    The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are
-    distributed over the largest allowed number of cells, and over half of them, because in
-    contrasts rows in all cells cancel.
+    The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are in
+    many cells: in the largest allowed number of cells, and in half of them. The reason is that in
+    contrasts, rows in all cells cancel.
     """
     bound = privacy.max_per_cell
     rows = list(candidates(domain))
@@ -623,8 +625,8 @@ def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
 def _cell_contributions(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     """Return what a row adds to its cell in a block: one number, or two.
 
-    A row adds 1, its value, or, if a block measures both, its distances from both bounds of the
-    measure.
+    A row adds 1 or its value. If a block measures both distances, a row adds its distances from
+    both bounds of the measure.
     """
     if block.measure is None:
         return (1,)

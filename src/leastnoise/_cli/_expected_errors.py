@@ -84,7 +84,8 @@ class ExpectedTable:
         largest_is_bound: whether ``largest_std`` is an upper bound instead of the exact error.
         weight: the weight of the table in the workload.
         measure: the summed measure; None for counts of rows.
-        leaves_out: the attributes without whose value a row is not in the table.
+        leaves_out: the attributes that a row must have; a row without a value of one of them is not
+            in the table.
         target: the target for the error and its status; None without a target.
     """
 
@@ -138,8 +139,8 @@ class _ExpectedStatistic:
 
     Attributes:
         name: the title of the statistic, or its name if it has no title.
-        error: the error of the counts behind the statistic, and the error of the statistic itself
-            if the spec states a public size.
+        error: the error of the counts behind the statistic; and, if the spec states a public size,
+            the error of the statistic.
         size_quantity: "rows" if the public size is a number of rows, "weights" if it is a sum of
             weights.
         margin_of_counts: the margin of the cumulative counts, in rows; None if a private choice of

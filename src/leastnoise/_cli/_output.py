@@ -233,8 +233,8 @@ def open_new_file(path: Path, advice: str) -> Iterator[Path]:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(
-            f"{display_path(path)} cannot be written: {reason}. Choose an existing folder where "
-            "you may write."
+            f"{display_path(path)} cannot be written: {reason}. Choose a folder that exists and in "
+            "which you may write."
         ) from None
     except UnicodeEncodeError:
         raise InputError(

@@ -81,10 +81,10 @@ _MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
 def profile(data: str, *, dry_run: bool, seed: int | None, **options: Any) -> None:
     """Take a first look at data without a dictionary, and draft a spec.
 
-    It spends a small budget. For each column it measures the numbers of missing and unreadable
-    values, and a histogram over public cells that are derived from the names and types of columns.
-    It writes a page for colleagues and a drafted spec, whose bounds and categories come from the
-    paid answers.
+    It spends a small budget. For each column, it measures the numbers of missing and unreadable
+    values. It also measures a histogram over public cells, which are derived from the names and
+    types of columns. It writes a page for colleagues and a drafted spec, whose bounds and
+    categories come from the paid answers.
 
     Repeat the same command to finish a profile that was stopped; nothing is paid twice.
     """

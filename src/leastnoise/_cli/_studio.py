@@ -15,8 +15,8 @@ def studio(path: Path | None) -> None:
 
     With a data file or without an argument, forms draft a spec from the names and types of columns.
     With a spec, the page shows how budget, targets, weights and tables change every margin. With
-    the directory of a release, the page shows tables of any attributes, their charts, and the exact
-    error of any sum of their cells.
+    the directory of a release, the page shows tables of any attributes and their charts. It also
+    shows the exact error of any sum of their cells.
 
     Prints the address of a page on this computer, which one browser can open once. Ctrl-C ends it,
     or closing the terminal. The studio never reads a value of the data.

@@ -3,8 +3,8 @@
 A kind defines which values a column may have, the cell of each value, and how all other values are
 treated.
 
-The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of
-the promise of a release:
+The rule follows. `leastnoise._trusted.reading` applies it to whole columns, and its words are part
+of the promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
   ``null="drop"`` (the default) drops
@@ -35,11 +35,11 @@ the promise of a release:
    Under ``clip``, a text that is not a number or a date has no nearest cell, and is treated as
    ``null`` states.
 
-A value that is dropped takes its row out of the tables of its attribute only: where there are
-others, planning gives the attribute a hidden cell, last, which is measured and never published
-(``hidden``). There is no such cell if all tables have the attribute, or if it is declared
-``complete``: the row is then dropped from every table. Attributes that no query uses are not read.
-The result of the rule for a row depends only on that row.
+A value that is dropped takes its row only out of the tables of its attribute. If there are other
+tables, planning gives the attribute a hidden cell, the last one, which is measured and never
+published (``hidden``). There is no such cell in two cases: all tables have the attribute, or the
+attribute is declared ``complete``. Then the row is dropped from every table. Attributes that no
+query uses are not read. The result of the rule for a row depends only on that row.
 """
 
 import datetime as dt

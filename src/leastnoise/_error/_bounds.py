@@ -160,9 +160,9 @@ def nuclear_norm(
 
     The bound equals the nuclear norm for marginals and for single products. It also equals the
     nuclear norm for nested levels, unless the levels of several attributes are very large. Sums are
-    in units of the largest value that one row can add, so that a row changes sums and counts by at
-    most 1. If ``with_cell_weights``, cells in unequal groups are multiplied by the roots of weights
-    of mean 1.
+    in units of the largest value that one row can add. So a row changes sums and counts by at most
+    1. If ``with_cell_weights``, cells in unequal groups are multiplied by the roots of weights of
+    mean 1.
 
     Args:
         products: the tables of one quantity.
@@ -678,9 +678,10 @@ def _bound_of_quantity(
 def _several_cells_factor(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound if a unit has rows in several cells.
 
-    The unit costs the sum of the column lengths of m cells. The sum of the squares of all n lengths
-    is then largest for one long column, or for n columns that share the cost evenly. The second
-    case applies if every table distinguishes the cells, because then each cell needs a column.
+    The unit costs the sum over its m cells of their column lengths. The sum of the squares of all n
+    lengths is then largest for one long column, or for n columns that share the cost evenly. The
+    second case applies if every table distinguishes the cells, because then each cell needs a
+    column.
     """
     bound = privacy.max_per_cell
     if bound is None:

@@ -509,8 +509,8 @@ def cdf(
             To count them, request the function in the workload.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
-        by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``; each group has a separate band.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. Each group has a separate band.
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
         draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
@@ -729,8 +729,8 @@ def quantiles(
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
         where: a selection of rows: for each further attribute a label or a list of labels, or
             groups such as ``{"region": "north"}``.
-        by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``, with separate quantiles for each group.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. Each group has separate quantiles.
         level: the confidence level of each interval separately; the intervals of `cdf` hold
             simultaneously.
         weighted_by: the measure by which rows are weighted; None for equal weights.

@@ -834,8 +834,8 @@ def shares(
 
     Args:
         source: a release or an estimate; it costs no budget.
-        of: attributes whose cells divide the total, or mappings such as ``{"store":
-            ln.level("region")}``.
+        of: the parts of the total: attributes (one part for each cell), or mappings such as
+            ``{"store": ln.level("region")}``.
         sum: the measure whose sum is divided into shares; its values must not be negative. If None,
             the number of rows is divided.
         by: the groups; the shares add up to 1 within each group.

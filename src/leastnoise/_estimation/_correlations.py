@@ -98,8 +98,8 @@ def correlations(
     Args:
         source: an estimate or a release; it costs no budget.
         measures: the names of the measures, exactly those that were measured together.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; none for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. If it is empty, all rows are one group.
         level: the confidence level of each interval, separately.
 
     Returns:

@@ -91,8 +91,8 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums were measured.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; empty for the mean of all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. If it is empty, the mean is over all rows.
         level: the confidence level of each interval, separately.
 
     Returns:
@@ -241,7 +241,7 @@ def changes(
         source: an estimate or a release; it costs no budget.
         along: an attribute of dates.
         periods: the distance between the two compared periods, in periods; at least 1.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
             ln.level("region")}``.
         level: the confidence level of each interval, separately.
 

@@ -4,7 +4,7 @@ The spec states these facts, which are public and not protected.
 
 Least squares treats public counts as observations without noise. Non-negative tables are scaled to
 the public sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
-Tables of whole numbers are the nearest that have these sums.
+Tables of whole numbers are the nearest tables that have these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

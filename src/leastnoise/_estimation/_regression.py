@@ -112,8 +112,8 @@ def regression(
         of: the measure that is explained.
         on: the measures that explain it. The measures in ``of`` and ``on`` must together be a set
             that was measured.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; empty for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. If it is empty, all rows are one group.
         level: the confidence level of each interval, separately.
 
     Returns:

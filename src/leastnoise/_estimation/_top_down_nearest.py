@@ -44,7 +44,8 @@ class Components:
 
     Attributes:
         matrices: the basis along one axis or several axes at once, with the vectors as columns.
-        positions: for each axis, the position in its chain of every vector of the whole basis.
+        positions: for each axis, and for every vector of the whole basis, the position of the
+            vector in the chain of the axis.
         weights: the precision of every coordinate.
     """
 

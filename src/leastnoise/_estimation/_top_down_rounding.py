@@ -30,8 +30,8 @@ class SumConstraints:
     Attributes:
         labels: the sum that contains each cell, shape (children, cells of others).
         targets: the value of each sum.
-        positions: for each other attribute, the position in its chain whose groups a child's cells
-            belong to, if each sum belongs to one child.
+        positions: for each other attribute, a position in its chain: a child's cells belong to the
+            groups at this position. It is used if each sum belongs to one child.
     """
 
     labels: IntArray

@@ -132,8 +132,8 @@ def variances(
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums and squares were measured.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            ln.level("region")}``; empty for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            ln.level("region")}``. If it is empty, all rows are one group.
         level: the confidence level of each interval, separately.
 
     Returns:

@@ -4,8 +4,8 @@ This file finds the best rows for a tilt, and good tilts. A separate block measu
 
 Let F be n - 1 rows over n cells that determine every query except the total. F and a vector m
 satisfy F m = 0 and 1^T m = 1. The vector m is the *tilt*. The variance of a query q has two parts:
-(q m)^2 from the noise of the total, and q R q from the noise of the rows, where R is the inverse of
-F^T F on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
+(q m)^2 from the noise of the total, and q R q from the noise of the rows. R is the inverse of F^T F
+on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
 iteration of the Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is
 this cost, a single number. A search finds its best value (docs/mathematics.md, section 5). Pull 0
 is the split of ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this
@@ -56,7 +56,7 @@ def best_tilt(
         gap: the search ends at this relative distance from the optimum.
 
     Returns:
-        The tilt, shape (n,), sum 1, and the dual weights, shape (n,), sum 1.
+        Two arrays of shape (n,) and sum 1: the tilt, and the dual weights.
     """
     n = len(gram)
     optimum = _optimal_rows(np.eye(n), gram + pull, dual_weights, gap, 200)

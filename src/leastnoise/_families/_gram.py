@@ -248,7 +248,8 @@ class Gram:
                 * _cover_sums(self.size, amounts, first + 1, last - 1)[:blocks]
             )
             product += np.repeat(spanning, width)[: self.size]
-            # A range overlaps its first block and, if different, its last block.
+            # A range overlaps its first block. It also overlaps its last block, if this is a
+            # different block.
             more = last > first
             for each, start, stop in (
                 (amounts, low, np.minimum(high, (first + 1) * width - 1)),

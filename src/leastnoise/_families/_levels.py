@@ -195,7 +195,7 @@ class Levels:
         Cells are scaled by the square roots of the weights. There is one weight for each orbit of
         cells, and the mean of the weights over cells is 1.
         """
-        # For each orbit, this has the Gram matrices of all levels on the sums over each orbit of
+        # Each orbit has two things: the Gram matrices of all levels on the sums over each orbit of
         # cells below it, and the roots of the weights.
         orbits = self.orbits
         depth = len(self.groups)

@@ -947,7 +947,7 @@ def statement_path(number: int) -> str:
 def interval_width(
     measurements: Measurements, level: float, products: Sequence[Product]
 ) -> IntervalWidth:
-    """Return how many standard errors the intervals at a level extend."""
+    """Return the half width of intervals at a level, in standard errors."""
     two_sided, one_sided = (
         measured_multiplier(measurements, coverage, products)
         for coverage in (level, max(2 * level - 1, 0.0))

@@ -40,10 +40,10 @@ draws, are:
 
 - discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
   P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
-- discrete Gaussian noise of scale s: P(N >= m) <= P(s Z >= m - 1) for a standard normal Z (Canonne,
-  Kamath and Steinke 2020, proposition 25); its moments are at most the moments of the continuous
-  Gaussian (corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and
-  P(M - N >= m) <= exp(-m^2 / (4 s^2)).
+- discrete Gaussian noise of scale s: For a standard normal Z, P(N >= m) <= P(s Z >= m - 1)
+  (Canonne, Kamath and Steinke 2020, proposition 25). Its moments are at most the moments of the
+  continuous Gaussian (corollary 17). So E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <=
+  exp(-m^2 / (4 s^2)).
 """
 
 import json

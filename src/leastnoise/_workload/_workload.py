@@ -67,7 +67,7 @@ class Workload:
     Args:
         domain: the domain.
         products: the tables.
-        statistics: means, variances, quantiles and distribution functions, which are computed from
+        statistics: means, variances, quantiles and distribution functions. They are computed from
             the tables.
 
     Guarantees: a workload is not empty, every product belongs to ``domain``, and the tables of
@@ -832,8 +832,8 @@ def mean_queries(
     Args:
         domain: the domain.
         of: the name of a measure.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            level("region")}``; none for the mean of all rows.
+        by: the groups of the means: attributes (one group for each cell), or mappings such as
+            ``{"store": level("region")}``. If it is empty, there is one mean, of all rows.
         weight: the weight of both tables, above 0.
         size: the expected number of rows with a value in a group, which is public. The plan states
             the error of a mean for a group of this size.
@@ -884,8 +884,8 @@ def variance_queries(
     Args:
         domain: the domain.
         of: the name of a measure.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            level("region")}``; none for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            level("region")}``. If it is empty, all rows are one group.
         weight: the weight of the three tables, above 0.
         size: the expected number of rows with a value in a group, which is public. The plan states
             the error of a variance for a group of this size.
@@ -945,8 +945,8 @@ def correlation_queries(
     Args:
         domain: the domain.
         of: the names of 2 to 11 measures.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            level("region")}``; none for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            level("region")}``. If it is empty, all rows are one group.
         weight: the weight of the tables, above 0.
         size: the expected number of rows with all values in a group, which is public. The plan
             states the error of a covariance for a group of this size.
@@ -1006,8 +1006,8 @@ def regression_queries(
         domain: the domain.
         of: the measure that is explained.
         on: the names of 1 to 10 measures that explain it.
-        by: attributes whose cells are the groups, or mappings such as ``{"store":
-            level("region")}``; none for all rows.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            level("region")}``. If it is empty, all rows are one group.
         weight: the weight of the tables, above 0.
         size: the expected number of rows with all values in a group, which is public. The plan
             states the error of each coefficient for a group of this size and for public scales of

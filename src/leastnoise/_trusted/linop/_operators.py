@@ -41,7 +41,7 @@ class Sealed(np.ndarray[Any, Any]):
         raise AttributeError(f"a sealed array cannot be changed: {name!r} cannot be set")
 
     def resize(self, *_shape: Any, **_options: Any) -> None:
-        """Raise: the shape of sealed memory is fixed."""
+        """Raise an error, because the shape of sealed memory is fixed."""
         raise AttributeError("a sealed array cannot be resized")
 
     def __setstate__(self, _state: object) -> None:

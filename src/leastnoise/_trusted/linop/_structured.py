@@ -98,8 +98,8 @@ class Haar(Sized):
     def absolute(self) -> Tree:
         """The tree of the absolute values of the rows.
 
-        Its first row is the total over twice the number of cells; the others are the cells of each
-        difference.
+        Its first row is the total divided by twice the number of cells. The other rows belong to
+        the cells of each difference.
         """
         return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
 

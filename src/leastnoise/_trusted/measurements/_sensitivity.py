@@ -422,8 +422,9 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
 
     A column sum is the sum over the factor's rows of |entry * weight / norm|^power.
 
-    For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)),
-    which is 1 / (j + 1) - 1 / n, plus j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
+    For contrasts and power 2, cell j = 0, ..., n - 1 has two parts: the sum over k > j of 1 / (k (k
+    + 1)), which is 1 / (j + 1) - 1 / n, and j^2 / (j (j + 1)) from row j. In sum: (n - 1) / n for
+    every cell.
     """
     if isinstance(factor.operator, Contrasts):
         if power != 2:

@@ -205,12 +205,13 @@ def read(
     Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
         ``unit_column``, adding or removing all rows of one unit changes a limited number of rows of
-        the table that count as rows: at most ``max_rows`` in all cells, and in one cell at most the
-        number that ``max_per_cell`` allows. Rows that are dropped because they are outside the
-        domain are included in these numbers. The proof is at `Units.keep`. It changes each count of
-        units by 1, and each total of units by an amount within its bounds, in at most ``max_rows``
-        cells. In one cell of the bound, at most ``max_per_cell`` of these cells change. A row of a
-        CSV file is a line, for any content of the line (see `leastnoise._trusted.reading._files`).
+        the table that count as rows. In all cells together, it is at most ``max_rows``; in one
+        cell, it is at most the number that ``max_per_cell`` allows. Rows that are dropped because
+        they are outside the domain are included in these numbers. The proof is at `Units.keep`. It
+        changes each count of units by 1, and each total of units by an amount within its bounds, in
+        at most ``max_rows`` cells. In one cell of the bound, at most ``max_per_cell`` of these
+        cells change. A row of a CSV file is a line, for any content of the line (see
+        `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
         Malformed lines of a CSV file are dropped.

@@ -82,8 +82,8 @@ class Units:
 
         Args:
             units: the entries of the rows' units, from the encoder `number`.
-            codes: the cells of the rows along every attribute that is read; -1, for a value outside
-                the domain, also counts as a cell.
+            codes: the cells of the rows along every attribute that is read. A value outside the
+                domain has the number -1, which also counts as a cell.
         """
         self._entries.append(units)
         if self._numbers.is_full:
@@ -134,7 +134,7 @@ class Units:
         Of the values, only the bounded cells influence the choice.
 
         Args:
-            max_rows: the number k, at least 1; if there is an allowance, it is the bound of the
+            max_rows: the number k, at least 1. If there is an allowance, k is the bound of the
                 series.
             entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
             is_selectable: a mask of the rows to choose from. The entry of a row depends only on
@@ -144,27 +144,27 @@ class Units:
             A mask over all rows added.
 
         Guarantees (stability): let each row have a random key, drawn independently of everything
-            else, and let a unit keep its k rows with the smallest keys. Take two sources that
-            differ in one more unit, and give every common row the same key in both. This couples
-            the two runs; each run keeps its distribution. Whether a row of another unit is kept
-            depends only on the keys of that unit's rows, so it is the same in both. At most k rows
+            else. Let a unit keep its k rows with the smallest keys. Take two sources that differ in
+            one more unit, and give every common row the same key in both. This couples the two
+            runs; each run keeps its distribution. Whether a row of another unit is kept depends
+            only on the keys of that unit's rows. So it is the same in both sources. At most k rows
             of the additional unit are kept. So the kept rows differ by at most k. Each kept row is
             then encoded or dropped by a function of only that row. This removes rows in both tables
             and adds none. So the encoded tables also differ by at most k rows. A mechanism that is
             private for every pair of tables at this distance is private for every fixed choice of
-            keys, hence on average over them. Replacing a unit means removing one and adding one: at
-            most 2k rows change.
+            keys. Hence it is private on average over them. Replacing a unit means removing one and
+            adding one: at most 2k rows change.
 
             With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
-            the smallest keys, and of these it keeps the k rows with the smallest keys. This too
-            depends only on the unit's rows and keys: the kept rows of other units stay the same,
+            the smallest keys. Of these rows, it keeps the k rows with the smallest keys. This too
+            depends only on the unit's rows and keys. So the kept rows of other units stay the same,
             and at most k rows are added or removed, with at most m in one cell.
 
             With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
             rows period after period, up to its unused rows.
 
             Rows without a unit are dropped. If together they were one unit, any number of people
-            would share its k rows; if each were a separate unit, one person could have more than k
+            would share its k rows. If each were a separate unit, one person could have more than k
             rows. Rows of this kind are dropped, so a change of such a row affects no other row.
 
         Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In that case
@@ -220,8 +220,8 @@ class Units:
         The result is None without an allowance.
 
         Args:
-            is_counted: masks over all added rows: the rows that count as rows (key None) and, for
-                each count or total of units, the rows that were chosen for it.
+            is_counted: masks over all added rows. The key None has the rows that count as rows.
+                Each count or total of units has the rows that were chosen for it.
         """
         if self._series is None:
             return None
@@ -269,16 +269,16 @@ class Units:
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
             cells: for every attribute whose values together identify a cell, the cells of these
-                rows; without any, all rows of a unit are in one cell.
+                rows. If there is no such attribute, all rows of a unit are in one cell.
             most_cells: the largest number of cells in which a unit counts.
             entropy_bytes: as for `keep`.
             name: the name of the measure of units; each unit may have an allowance of cells for it
                 (E14).
             hidden_cell_counts: the number of hidden cells that each of these rows is in. Rows in
                 fewer hidden cells are chosen first, so that rows with a value represent a unit.
-            is_selectable: whether each of these rows may be chosen: for a count, if it is in none
-                of the hidden cells of these attributes; for totals, if it has a value. None if all
-                rows may be chosen.
+            is_selectable: a mask of the rows that may be chosen. For a count, a row may be chosen
+                if it is in none of the hidden cells of these attributes; for totals, if it has a
+                value. None if all rows may be chosen.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -415,7 +415,7 @@ class Units:
             cells: for every attribute whose values together identify a cell, the cells of these
                 rows.
             totals: for each of these rows the total of its unit in its cell.
-            amounts: the amount of each of these rows; 0 unless chosen.
+            amounts: the amount of each of these rows; it is 0 unless the row was chosen.
             is_chosen: the rows that have the totals of their units.
             is_selectable: whether each of these rows may have been chosen.
             most_per_cell: the largest cut amount for each chosen row.
@@ -723,8 +723,8 @@ def _order_by_group(
     Args:
         rows: the number of rows.
         groups: one array for each criterion; rows that agree in all of them form a group.
-        ranks: arrays that determine the order in a group, the last array first; without any, the
-            order is arbitrary.
+        ranks: arrays that determine the order in a group, the last array first; if there are none,
+            the order is arbitrary.
     """
     combined = None
     if not ranks:
@@ -758,11 +758,11 @@ class RowUsage:
     Attributes:
         used: the number of rows that count for their unit and that the domain keeps.
         unused: the number of other rows that count for their unit.
-        cut: the sum over units of the rows that do not count, with at most ``MOST_CUT`` of them for
-            each row that counts.
-        lacking: for each attribute that only some tables use, among the used rows that were drawn
-            for it, the number of rows without a value minus the number of rows with a value.
-        amounts: for each total of units, in its units, two sums: the absolute amounts that count,
+        cut: the number of cut rows, summed over units. Each row that counts accounts for at most
+            ``MOST_CUT`` cut rows.
+        lacking: for each attribute that only some tables use, a difference over the used rows that
+            were drawn for it: the rows without a value minus the rows with a value.
+        amounts: for each total of units, two sums in its units: the absolute amounts that count,
             and the amounts that clipping and the limit of cells take away from each unit
             (`cut_limit`).
     """
@@ -845,16 +845,16 @@ def usage_table(
     Args:
         usage: the private numbers.
         unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: the largest number of rows of a unit that count, and of cells in which it has a
-            total.
+        max_rows: the largest number of rows of a unit that count. It is also the largest number of
+            cells in which a unit has a total.
         totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
-        -1 to at most one attribute, so that a unit changes each of the two by at most ``max_rows``,
-        and represents at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
-        cells: ``max_per_cell`` of the main table concerns other cells. A unit has a total in at
-        most ``max_rows`` cells, and for each of these cells it changes the kept amounts by at most
-        the largest amount, and the cut amounts by at most `cut_limit`.
+        -1 to at most one attribute. So a unit changes each of the two by at most ``max_rows``, and
+        represents at most ``MOST_CUT`` cut rows. All its rows may be in one of the cells:
+        ``max_per_cell`` of the main table concerns other cells. A unit has a total in at most
+        ``max_rows`` cells. For each of these cells, it changes the kept amounts by at most the
+        largest amount, and the cut amounts by at most `cut_limit`.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']),
@@ -878,7 +878,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Count drawn rows without a value minus rows with one, by attribute (E8).
+    """Count, by attribute, drawn rows without a value minus rows with one (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, a mask of the used rows that are
@@ -886,8 +886,8 @@ def lacking_rows(
         entropy_bytes: returns a given number of random bytes.
 
     Returns:
-        For each attribute, among the rows drawn for it, the number of rows in the hidden cell minus
-        the number of the others.
+        For each attribute, take the rows drawn for it. The result is the number of these rows in
+        the hidden cell, minus the number of the other rows.
 
     >>> lacking_rows([np.array([True, True, False])], bytes)
     (1,)

@@ -102,7 +102,7 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
     """Decode integers to byte strings; return all bytes and the start offsets.
 
     Returns:
-        All bytes joined, and the position at which each byte string begins; a last position is the
+        All bytes joined, and the position at which each byte string begins. A last position is the
         end of the last byte string.
 
     >>> content, starts = bytes_of(np.array([326, 1, 333], dtype=np.uint64))

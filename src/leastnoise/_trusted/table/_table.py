@@ -1,7 +1,7 @@
 """Define the opaque handle on encoded private rows.
 
 The rows are stored outside the handle, so that no reference leads from the handle to them. `Table`
-stores them when it is created, and only the kernel opens them: the import contracts allow no other
+stores them when it is created, and only the kernel opens them. The import contracts allow no other
 code to do so. The labels (T1 ...) refer to PROOFS-table.md in this folder.
 """
 
@@ -33,8 +33,8 @@ class Columns:
     Attributes:
         codes: for each attribute that was read, the cell of every row.
         values: for each measure that was read, the amount of every row in units. The key None, if
-            present, has 1 for each row that counts as a row, and 0 for a row that counts only for
-            its unit.
+            present, has 1 for each row that counts as a row. It has 0 for a row that counts only
+            for its unit.
         rows: the number of rows.
         use: the rows that units use in each period, if a series bounds the rows of a unit in all
             periods; None for other tables.
@@ -64,8 +64,8 @@ class Keyed:
 
     Attributes:
         keys: distinct texts, in an order without meaning.
-        units: the number of units of each key, an int64 array; at least 1, because keys without a
-            unit are not listed.
+        units: the number of units of each key, an int64 array. It is at least 1, because keys
+            without a unit are not listed.
     """
 
     keys: tuple[str, ...]
@@ -121,22 +121,23 @@ class Table(Immutable):
     each measure.
 
     The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. It does not
-    reveal its number of rows, which is also private, and it can be neither changed, compared nor
+    reveal its number of rows, which is also private. It can be neither changed, compared nor
     pickled.
 
     Args:
         domain: the public domain that the rows were encoded with.
         codes: for each attribute that was read, the cell of every row: integers from 0 to the
             attribute's size - 1.
-        values: for each measure that was read, the amount of every row in units: integers within
-            the measure's bounds if the row has a value, otherwise 0. The `ValueCount` of the
-            measure, if it was read, records which rows have a value.
+        values: for each measure that was read, the amount of every row in units. It is an integer
+            within the measure's bounds if the row has a value, and 0 otherwise. The `ValueCount` of
+            the measure, if it was read, records which rows have a value.
         unit_column: the column whose values are the privacy units; None if every row is a unit.
         max_rows: the largest number of rows of one unit in the table.
         max_per_cell: the largest number of them in one cell; None without such a bound.
-        rows: the number of rows; needed if no column was read, because only the total is requested.
-        counting: 1 for every row that counts as a row, 0 for a row that only has an amount of its
-            unit (`PerUnit`); None if all rows count.
+        rows: the number of rows. It is needed if no column was read, because then only the total is
+            requested.
+        counting: 1 for every row that counts as a row, and 0 for a row that only has an amount of
+            its unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, which counts the used and the unused rows of the
             source; None if it was not requested.
         use: the rows that units use in each period of a series that bounds them in all periods;
@@ -144,22 +145,22 @@ class Table(Immutable):
 
     Attributes:
         domain: the public domain.
-        attributes: the attributes that were read, in the order of the domain; the others dropped no
-            row and cannot be counted.
+        attributes: the attributes that were read, in the order of the domain. Other attributes
+            dropped no row and cannot be counted.
         measures: the measures that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
         max_per_cell: as above.
         usage: as above.
-        read_on: the day (UTC) on which reading began; the budget of a period pays only for rows
+        read_on: the day (UTC) on which reading began. The budget of a period pays only for rows
             that were read in that period.
 
     Raises:
         InternalError: the columns do not fit the domain. This is a fault of the encoder; the
             message names the column, never a value.
 
-    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
-        measure or is 0, so that one row is in exactly one cell of each marginal and adds at most
+    Guarantees: every code is a cell of its attribute, and every value lies within the bounds of its
+        measure or is 0. So one row is in exactly one cell of each marginal and adds at most
         ``largest`` units to a sum. The columns are copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
@@ -483,13 +484,15 @@ def _read_only_copy(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
 
 
 def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
-    """Return which amounts a measure allows: within bounds, or 0 without a value.
+    """Return which amounts a measure allows.
+
+    These are amounts within bounds, or 0 without a value.
 
     Args:
         measure: the measure with the bounds, in units.
         amounts: one of each row, in units.
-        value_counts: 1 for each row with a value, else 0; None where the table does not have them.
-            A row may then have 0 in any case.
+        value_counts: 1 for each row with a value, and 0 for other rows; None where the table does
+            not have them. A row may then have 0 in any case.
     """
     is_within = (amounts >= measure.low_units) & (amounts <= measure.high_units)
     is_zero = amounts == 0

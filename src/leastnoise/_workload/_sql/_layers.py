@@ -1,8 +1,8 @@
 """Merges a SELECT from a grouped subquery with this subquery.
 
 ``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP
-BY region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``, whose intervals
-follow from the covariances of its answers.
+BY region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``. The intervals of
+its answers follow from their covariances.
 """
 
 from collections.abc import Iterator

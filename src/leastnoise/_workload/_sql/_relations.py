@@ -1,8 +1,8 @@
 """Rewrites items of FROM that do not select rows of the source.
 
 Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace
-the columns that name them. A join of rows with groups that another query selects, such as the five
-largest groups, becomes a condition ``key IN (SELECT key ...)``.
+the columns that name them. A join of rows with groups that another query selects becomes a
+condition ``key IN (SELECT key ...)``. An example is a join with the five largest groups.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -335,7 +335,7 @@ def _membership(join: Node, keys: dict[str, Node]) -> Node:
 def plain_table(tree: Node) -> Node | None:
     """Return the table of ``SELECT * FROM table``, or None.
 
-    Columns under their names may be listed instead of ``*``.
+    Instead of ``*``, columns may be listed under their own names.
     """
     from sqlglot import exp
 
