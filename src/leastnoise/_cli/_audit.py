@@ -32,7 +32,7 @@ _ABOVE_CLAIM = "MORE IS LOST THAN IS CLAIMED"
 @click.option(
     "--trials",
     type=int,
-    help="The number of trials on each of two tables. "
+    help="The number of trials on each of two tables.  "
     "[default: as many as the time of --seconds allows]",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")

@@ -219,7 +219,7 @@ def categories_command(path: Path, ledger_path: Path | None, **payment: Any) -> 
 )
 @click.option(
     "--through",
-    help="The last period of a series to publish. [default: the last period that is over]",
+    help="The last period of a series to publish.  [default: the last period that is over]",
 )
 @json_option
 @spec_option

@@ -590,7 +590,7 @@ def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> I
         yield f"    {_format_share(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
-        yield f"without unit {_format_share(fit.without_unit, fit.rows)}; these rows are left out"
+        yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
         yield (
             f"cut            {_format_share(fit.cut, fit.rows)}, "
