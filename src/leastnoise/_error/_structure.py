@@ -80,19 +80,20 @@ from leastnoise._trusted.linop import Identity, largest_entry
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._workload import Product, Statistic, Workload
 
+# The most cells of an attribute whose eigenvectors are affordable.
 MOST_LONG = 2048
-"""The most cells of an attribute whose eigenvectors are affordable."""
-_MOST_QUICK_CELLS = 512  # largest number of cells whose inverse takes a negligible time
-# maximum number of entries of a matrix whose weights are found in a second
+# The largest number of cells whose inverse takes a negligible time.
+_MOST_QUICK_CELLS = 512
+# The maximum number of entries of a matrix whose weights are found in a second.
 _MOST_PRECISIONS = 2**22
+# Tables of counts that are known without noise.
 Exact: TypeAlias = Sequence[Block]
-"""Tables of counts that are known without noise."""
-# the variance of exact counts divided by the least other variance; with a much smaller ratio, the
-# other answers would be less accurate
+# The variance of exact counts divided by the least other variance. With a much smaller ratio, the
+# other answers would be less accurate.
 _EXACT_VARIANCE_RATIO = 2.0**-22
+# When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
+# difference is never too small.
 ROUNDING = 2.0**-46
-"""When a variance is subtracted, this part of it remains. The part exceeds rounding errors, so the
-difference is never too small."""
 
 
 def exact_variance(plan: Measurements) -> float:
