@@ -343,7 +343,7 @@ def _certify_in_both_directions(
 
     Args:
         with_units: log likelihood ratios of outcomes on the table with the units.
-        without_units: log likelihood ratios of outcomes on the table without them.
+        without_units: the log likelihood ratios of outcomes on the table that lacks the units.
         risk: the probability that the bound is too large.
         loss: a function that computes a lower bound on the loss from bounds on two probabilities.
     """

@@ -394,8 +394,8 @@ def compare_groups(
         source: a release or an estimate; it costs no budget.
         along: the attribute that divides the groups, such as ``"year"`` or ``"arm"``.
         group: a cell, a list of cells, or groups of a level: ``{"region": "north"}``.
-        against: the cells of the second group, whose quantity is subtracted for the difference and
-            divides for the ratio.
+        against: the cells of the second group. The difference subtracts the quantity of this group,
+            and the ratio divides by it.
         mean: compare means of this measure.
         sum: compare sums of this measure.
         share: compare shares of rows with these cells, such as ``{"status": "active"}``.

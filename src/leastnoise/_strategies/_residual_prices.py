@@ -173,8 +173,8 @@ def _squared_row_counts(
 ) -> tuple[float, float]:
     """Return the sum of squared row counts by cell, and the squared total.
 
-    Both numbers are exact if the rows fill whole cells, and for ``max_rows`` rows. In between, they
-    are interpolated linearly.
+    Both numbers are exact if the rows fill whole cells. They are also exact for ``max_rows`` rows.
+    In between, they are interpolated linearly.
     """
     full = min(int(rows_of_unit) // max_rows_in_cell * max_rows_in_cell, max_rows)
     last_cell = min(max_rows_in_cell, max_rows - full)

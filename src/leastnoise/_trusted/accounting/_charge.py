@@ -67,7 +67,7 @@ class Charge:
                 raise refuse(name, value, "a Fraction of at least 0")
 
     def __str__(self) -> str:
-        """Write the parts above zero for people."""
+        """Format the parts above zero as text for readers."""
         parts = [
             f"{name.replace('_', ' ')} = {readable(number)}"
             for name, number in parameters_by_name(self).items()

@@ -684,7 +684,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     check_files_without_names(path, [file for file, _ in matched], layout)
 
     def open_one(file: Path) -> Source:
-        """Open one of the files, with the columns that its folders add."""
+        """Open one of the files; the columns of its folders are added."""
         if kind.rows_are_lines:
             opened = kind.open(file, layout)
         else:

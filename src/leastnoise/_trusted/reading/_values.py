@@ -344,8 +344,8 @@ def changes_of_clock(
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return when a time zone's offset from UTC changes, and the offsets.
 
-    The times are UTC seconds between two bounds. There is one more offset than times. The result is
-    None for a span of over 101 years.
+    The times are UTC seconds, from one bound to another. There is one more offset than times. The
+    result is None for a span of over 101 years.
 
     The offset is checked at every hour; no clock changes forward and back within one hour.
 
