@@ -316,8 +316,8 @@ def test_existing_target_is_refused_before_and_after(full_release, tmp_path):
 def test_target_must_be_a_directory(tmp_path):
     (tmp_path / "file").write_text("")
     message = (
-        r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is "
-        r"not one"
+        r"must be in a directory that you can write to; got '.*/file/a/out', but you cannot write "
+        r"to '.*/file'"
     )
     with pytest.raises(InputError, match=message):
         check_target(tmp_path / "file" / "a" / "out")
