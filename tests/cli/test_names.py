@@ -106,3 +106,40 @@ def test_series_refuses_a_list_of_sampling_errors(run, folder):
     text = SPEC.replace('cv = "1/10"', "tables.q2.cv = [0.1, 0.2]")
     Path("spec.toml").write_text(text + '[series]\nalong = "month"\n', encoding="utf-8")
     run.is_refused("a list of sampling errors", "plan", "spec.toml")
+
+
+def test_labels_have_the_language_of_the_names(folder, run):
+    """The main language is German; names and labels of the terminal are English."""
+    spec = """
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.sex]
+categories = ["F", "M"]
+labels = { F = { en = "female", de = "weiblich" }, M = { en = "male", de = "männlich" } }
+[measures.income]
+clip = [0, 100]
+[[workload]]
+queries = { sex = "identity" }
+[[workload]]
+means = { of = "income", by = ["sex"] }
+[names.attributes]
+sex = { en = "sex", de = "Geschlecht" }
+[output]
+language = "de"
+"""
+    (folder / "named.toml").write_text(spec, encoding="utf-8")
+    for out, seed in (("one", 1), ("two", 2)):
+        run.succeeds("release", "named.toml", "--out", out, "--seed", seed)
+    commands = (
+        ("show", "one", "q1"),
+        ("show", "one", "s1"),
+        ("difference", "one", "--other", "two", "--cells", "sex"),
+        ("difference", "one", "--other", "two", "--mean", "income", "--cells", "sex"),
+    )
+    for command in commands:
+        output = run.succeeds(*command).out
+        assert "female" in output, command
+        assert "weiblich" not in output, command
+        assert "ab-test" not in output, command

@@ -361,7 +361,7 @@ ELSEWHERE = re.compile(
     r"this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|"
     r"index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|"
     r"statement_noise_only|profile_\w+|utility_\w+|bounds_found|after(_bound|_units)?|alike|other|"
-    r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to|or_(less|more)|"
+    r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to(_under)?|over_to|or_(less|more)|"
     r"statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|"
     r"from|up_to)(_\w+)?"
 )

@@ -31,6 +31,7 @@ from leastnoise._release import (
     describe_measure,
     describe_promise,
     describe_row_limit,
+    display_texts,
     error_over_bound,
     estimate_cut_share,
     format_budget,
@@ -658,3 +659,19 @@ def test_cut_share_is_stated_in_both_languages(limited_release):
 def test_report_without_units_mentions_no_cut_rows(release):
     assert describe_row_limit(release, ENGLISH) == ""
     assert describe_cut_rows(release, ENGLISH) is None
+
+
+def test_intervals_of_named_attributes_are_words():
+    names = {"attributes": {"age": {"en": "age", "de": "Alter"}}}
+    options = Options(names=names, labels={"age": {"[0, 6)": {"en": "infants", "de": "Kinder"}}})
+    kinds = {
+        "age": ln.Edges(["0", "6", "15.5", "2500"]),
+        "pay": ln.Bins(0, 20, 2),
+        "rent": ln.Bins(0, 2000, 2, closed="right"),
+    }
+    texts = display_texts(options, ln.Domain(kinds), "de")
+    ages = {"[0, 6)": "Kinder", "[6, 15.5)": "6 bis unter 15,5", "[15.5, 2500]": "15,5 bis 2.500"}
+    assert texts == {"age": ages}
+    names["attributes"]["rent"] = {"en": "rent", "de": "Miete"}
+    texts = display_texts(Options(names=names), ln.Domain(kinds), "en")
+    assert texts["rent"] == {"[0, 1000]": "0 to 1,000", "(1000, 2000]": "over 1,000 to 2,000"}

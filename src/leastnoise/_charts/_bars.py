@@ -107,10 +107,11 @@ def _draw_bars_with_digits(
                 "text": text,
             }
         )
+    width_of_digits = estimate_width((row["text"] for row in rows), 200)
     if key_title:
         limit = 170
-    else:
-        limit = 230
+    else:  # labels of several keys are long, and differ at their ends
+        limit = max(230, min(290, WIDTH - width_of_digits - 130))
     key = key_encoding(key_title or None, limit)
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
@@ -118,9 +119,7 @@ def _draw_bars_with_digits(
     }
     return {
         "data": {"values": rows},
-        "width": WIDTH
-        - estimate_width((row["k0"] for row in rows), limit)
-        - estimate_width((row["text"] for row in rows), 200),
+        "width": WIDTH - estimate_width((row["k0"] for row in rows), limit) - width_of_digits,
         "height": {"step": 24},
         "encoding": {"y": key},
         "layer": [*bar_layers(picture, tooltip_encoding(("k0", tooltip_title))), digits],

@@ -33,6 +33,7 @@ from leastnoise._release import (
     statistic_title,
     table_format,
     table_title,
+    with_labels_in,
 )
 from leastnoise._trusted.check import InputError, exact
 from leastnoise._workload import QuerySet
@@ -235,7 +236,7 @@ def _print_comparison(
         notes = [note for note in notes if note != noise_only] + [_OF_SAMPLES]
     if any(row.get("ratio_bounded") == 0 for row in rows):
         notes.append(_UNBOUNDED)
-    if "ratio" in rows[0] and not has_samples:
+    if "ratio" in rows[0] and not has_samples and len(releases) == 1:
         notes.append(_OF_ROWS)
     if as_json:
         print_json({"title": comparison.title, "rows": rows, "notes": notes})
@@ -300,6 +301,7 @@ def _print_named_comparison(
     Each group has one line, with both numbers and the difference with its interval.
     """
     catalogue = release.options.terminal_catalogue
+    published = with_labels_in(published, release, release.options.terminal_language)
     if isinstance(published, Table):
         title = table_title(published.product, catalogue)
         headings = key_headings(published.product.along, catalogue)

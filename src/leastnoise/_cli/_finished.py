@@ -64,6 +64,7 @@ from leastnoise._release import (
     table_format,
     table_title,
     utility_file,
+    with_labels_in,
     write_records,
     write_rounded,
 )
@@ -210,6 +211,7 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
     )
     catalogue = release.options.terminal_catalogue
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
+    table = with_labels_in(table, release, release.options.terminal_language)
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
     rows = [
         (
@@ -246,6 +248,7 @@ def _table_title(table: Table, catalogue: Catalogue) -> str:
 def _print_statistic(release: Release, statistic: StatisticTable, max_rows: int) -> None:
     """Print the first ``max_rows`` values of a statistic with their intervals."""
     catalogue = release.options.terminal_catalogue
+    statistic = with_labels_in(statistic, release, release.options.terminal_language)
     title = statistic.name
     headings = statistic.attributes
     if not catalogue.names.is_empty:

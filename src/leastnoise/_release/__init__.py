@@ -52,6 +52,7 @@ from leastnoise._release._options import (
     Options,
     check_formats,
     describe_rounding,
+    display_texts,
     find_table_or_groups,
     find_table_position,
     name_survey_tables,
@@ -74,6 +75,7 @@ from leastnoise._release._release import (
     Release,
     build_release,
     check_options,
+    with_labels_in,
     with_table_ids,
 )
 from leastnoise._release._report import collect_contents, render_report
@@ -120,6 +122,7 @@ from leastnoise._release._texts import (
     make_picture,
     name_attribute,
     name_measure,
+    name_quantity,
     name_rows,
     name_summed,
     statistic_title,

@@ -13,7 +13,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._domain import CompleteCount, Domain, UnitCount, ValueCount, Weighted
+from leastnoise._domain import (
+    Bins,
+    CompleteCount,
+    Domain,
+    Edges,
+    Kind,
+    UnitCount,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import checked_guard_share
 from leastnoise._release._json_records import read_record, write_record
@@ -311,10 +320,12 @@ class Options:
 
         The names are English if there are English names; otherwise they are in the main language.
         """
-        language = self.language
-        if "en" in self.languages:
-            language = "en"
-        return replace(load_catalogue(), names=self.names_in(language))
+        return replace(load_catalogue(), names=self.names_in(self.terminal_language))
+
+    @property
+    def terminal_language(self) -> str:
+        """The language of names and labels in terminals: English if it has texts."""
+        return "en" if "en" in self.languages else self.language
 
     def _check_labels(self) -> None:
         """Raise unless ``labels`` maps attributes to mappings from codes to texts."""
@@ -497,8 +508,8 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
     """Return the display text of each code by attribute, in one language.
 
-    Cells of nulls and of other values also have texts. The language defaults to the main language
-    of the release.
+    Cells of nulls and of other values also have texts, and so have intervals of numbers if their
+    attribute has a display name. The language defaults to the main language of the release.
     """
     catalogue = load_catalogue(language or options.language)
     translations = {
@@ -511,6 +522,8 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
         labels = domain.kind(name).further_labels
         translated = {label: translations[label] for label in labels}
         changed = {label: text for label, text in translated.items() if text != label}
+        if options.names_in(catalogue.language).attribute(name).name:
+            changed.update(_texts_of_intervals(domain.kind(name), catalogue))
         if changed:
             texts[name] = changed
     for name, texts_of_codes in options.labels.items():
@@ -518,6 +531,22 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
             code: text_in(text, catalogue.language) for code, text in texts_of_codes.items()
         }
         texts[name] = {**texts.get(name, {}), **translated}
+    return texts
+
+
+def _texts_of_intervals(kind: Kind, catalogue: Catalogue) -> dict[str, str]:
+    """Return texts such as ``25 to under 45`` for bins and for cells between edges."""
+    if not isinstance(kind, (Bins, Edges)):
+        return {}
+    ends = [catalogue.format_exact(edge) for edge in kind.edges]
+    texts = {}
+    for label, low, high in zip(kind.regular_labels, ends, ends[1:], strict=False):
+        key = "from_to"
+        if str(label).startswith("("):
+            key = "over_to"
+        elif str(label).endswith(")"):
+            key = "from_to_under"
+        texts[str(label)] = catalogue.say(key, low=low, high=high)
     return texts
 
 

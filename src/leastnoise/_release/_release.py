@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -61,6 +61,7 @@ from leastnoise._release._options import (
     Options,
     check_formats,
     check_names_and_survey,
+    display_texts,
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
@@ -1027,6 +1028,15 @@ def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
     if plan.details.counts_unit_sizes:
         return None
     return plan.privacy
+
+
+ResultType = TypeVar("ResultType", bound=Table | StatisticTable)
+
+
+def with_labels_in(result: ResultType, release: Release, language: str) -> ResultType:
+    """Return a table or statistic that shows its labels in a language."""
+    texts = display_texts(release.options, release.plan.domain, language)
+    return replace(result, code_texts=texts)
 
 
 def sql_settings(plan: Plan, options: Options) -> SqlSettings:

@@ -25,7 +25,13 @@ from leastnoise._domain import Dates
 from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
-from leastnoise._release import Catalogue, load_catalogue, statistic_title, table_title
+from leastnoise._release import (
+    Catalogue,
+    load_catalogue,
+    name_quantity,
+    statistic_title,
+    table_title,
+)
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._studio._publication_fields import (
@@ -82,10 +88,12 @@ class PageRow:
     statistic: Statistic | None = None
 
     def name(self, catalogue: Catalogue) -> str:
-        """Return the display name of the row: the names of its statistic and tables."""
+        """Return the display name of the row: its tables, or its statistic and their quantities."""
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
             return tables
+        if not catalogue.names.is_empty:
+            tables = ", ".join(name_quantity(product, catalogue) for product in self.products)
         domain = self.products[0].domain
         return f"{statistic_title(self.statistic, domain, catalogue)} ({tables})"
 

@@ -31,6 +31,7 @@ from leastnoise._release import (
     statistic_title,
     table_format,
     table_title,
+    with_labels_in,
 )
 from leastnoise._session import read_release
 from leastnoise._studio._pages import (
@@ -168,7 +169,12 @@ def _release_page(
     def table(body: dict[str, Any]) -> Any:
         request, measure = _read_request(body, release)
         return _table_json(
-            round_table(explorer.table(request, measure), release.options), catalogue
+            with_labels_in(
+                round_table(explorer.table(request, measure), release.options),
+                release,
+                catalogue.language,
+            ),
+            catalogue,
         )
 
     def total(body: dict[str, Any]) -> Any:
@@ -182,7 +188,7 @@ def _release_page(
         key = body.get("statistic")
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
-        table = release.statistics[key]
+        table = with_labels_in(release.statistics[key], release, catalogue.language)
         title = statistic_title(table.statistic, table.domain, catalogue)
         return chart_json(
             table.chart_spec(catalogue), catalogue, catalogue.say("st_chart", name=title)
@@ -318,7 +324,10 @@ def _template_values(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[st
         "lead": catalogue.say("st_explore", percent=percent),
         "notices": notices,
         "percent": percent,
-        "statistics": [_statistic_texts(table, catalogue) for table in release.statistics],
+        "statistics": [
+            _statistic_texts(with_labels_in(table, release, catalogue.language), catalogue)
+            for table in release.statistics
+        ],
     }
 
 
