@@ -206,10 +206,10 @@ def _product_norm(
 def _norms_with_levels(
     products: Sequence[Product], norm_factor: Worth, *, with_total: bool, with_cell_weights: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the norms of level tables by residual space, and of other tables.
+    """Return nuclear norms of level tables by residual space, and of other tables.
 
-    All are nuclear norms. Tables of levels share residual spaces, so they have one common norm.
-    Every other table has a separate norm.
+    Tables of levels share residual spaces, so they have one common norm. Every other table has a
+    separate norm, also a table of levels whose residual spaces cannot be joined.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []

@@ -341,7 +341,8 @@ class ModelEstimator:
     def _shrinkage(self) -> FloatArray:
         """The kept fraction of each measured residual, shape (3, size classes).
 
-        For tables of one to three attributes and each size class, it is 1 minus a ratio. The
+        The axes are tables of one to three attributes, and classes of cells by their fitted counts.
+        The fraction is 1 minus a ratio. The
         numerator is the noise that the model does not follow, plus two standard errors. The
         denominator is the squared gap.
         """

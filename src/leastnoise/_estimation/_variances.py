@@ -323,7 +323,7 @@ class NoisyMoments:
 
     @property
     def variances(self) -> FloatArray:
-        """The variances of u, clipped at 0.
+        """The variances of the scaled values u by group, within their possible range.
 
         They are 0 where the count is not positive.
         """

@@ -118,9 +118,10 @@ class BlockGram(NamedTuple):
         )
 
     def between_blocks_sum(self, weights: FloatArray) -> FloatArray:
-        """Return the coefficients of the weighted off-diagonal blocks, (2, 2).
+        """Return the weighted sum of off-diagonal blocks, as a 2 x 2 matrix C.
 
-        The sum runs over pairs of blocks b < c of weight times (M_bc + M_bc^T).
+        The sum runs over pairs of blocks b < c, of weight times (M_bc + M_bc^T). The entry of the
+        sum for cells x <= y is E(x)^T C E(y) with E(x) = (1, x).
         """
         upper = np.triu(weights, 1)
         half = (upper * self.constants).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)

@@ -131,9 +131,9 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """Return shapes of bell layers to try, grouped by the finest spacing.
+    """Return layers of smooth bells to start from, grouped by the finest spacing.
 
-    The most promising shape of each group is first.
+    The bells are overlapping rows of a strategy. The most promising shape of each group is first.
     """
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (21.0, 24.0)]

@@ -1263,7 +1263,7 @@ def _number_of_cells(measurements: Measurements, names: Iterable[str]) -> int:
 
 
 def _check_local_unit_counts(workload: Workload) -> None:
-    """Raise for counts of units whose tables the local projection cannot complete."""
+    """Refuse local_non_negative for counts of units in groups or hidden cells."""
     incomplete = [
         product.name
         for product in workload

@@ -608,7 +608,10 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
 
 
 def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
-    """Return a table with suppressed answers; of these only noise_std is kept."""
+    """Return a table without the suppressed answers.
+
+    Their noise_std is kept, and the upper bound of an answer that was already missing.
+    """
     if not is_suppressed.any():
         return table
 

@@ -420,7 +420,9 @@ def binned_tables(
     std: float,
     norm: int,
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
-    """Return the relative precision and the bins of each table.
+    """Choose the bins of each table, and its precision relative to the others.
+
+    The choice uses noisy estimates, and no private number.
 
     Args:
         shares: estimated share of the rows in every cell of each attribute.

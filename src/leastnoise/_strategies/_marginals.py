@@ -282,9 +282,10 @@ class _GroupWeights:
 def _weighted_table(
     level_tables: _LevelTables, block: Block, squared_weights: FloatArray
 ) -> tuple[Block, float]:
-    """Return a block with integer group weights, and the block's weight.
+    """Give the groups of a level integer weights; return the block and a factor.
 
-    ``squared_weights`` has the squared weight of every orbit.
+    The weight of a group's query is the factor times the integer. ``squared_weights`` has the
+    squared weight of every orbit.
     """
     heaviest = math.sqrt(squared_weights.max())
     along = {factor.attributes: factor for factor in block.factors}

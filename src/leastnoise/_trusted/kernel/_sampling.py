@@ -256,9 +256,9 @@ Coins: TypeAlias = Ratios | LazyReals
 def toss_exp(
     coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
 ) -> BoolArray:
-    """Toss independent coins with probabilities exp(-g_i) (B3).
+    """Toss independent coins of probabilities exp(-(linear x + square x^2) / slots).
 
-    g = (linear x + square x^2) / slots.
+    Each coin has a number x of its own (B3).
 
     Args:
         coins: the numbers x_i of [0, 1].

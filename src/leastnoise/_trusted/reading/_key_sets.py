@@ -73,10 +73,7 @@ class WordSet:
         return sum(words.nbytes for words in self._waiting)
 
     def wait(self, words: Words) -> int:
-        """Append integers of byte strings to the waiting ones.
-
-        Returns their number.
-        """
+        """Append integers of byte strings; return how many were appended."""
         if len(words):
             self._waiting.append(words)
         return len(words)
@@ -132,7 +129,7 @@ class PairSet:
         return sum(map(_memory_of_pairs, self._waiting))
 
     def wait(self, pairs: WordPairs) -> int:
-        """Append pairs of integers to the waiting ones; return their number."""
+        """Append pairs of integers; return how many were appended."""
         if len(pairs.first):
             self._waiting.append(pairs)
         return len(pairs.first)
@@ -195,7 +192,7 @@ class TextSet:
         return sum(texts.nbytes for texts in self._waiting)
 
     def wait(self, texts: Any) -> int:
-        """Append Arrow byte strings to the waiting ones; return their number."""
+        """Append Arrow byte strings; return how many were appended."""
         if len(texts):
             self._waiting.append(texts)
         return len(texts)
