@@ -143,7 +143,7 @@ def test_second_ledger_opens_on_request(folder, run):
     arguments = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
     message = "people.ledger knows the data set 'people'. A second ledger would lack"
     run.is_refused(
-        [message, "make this one with `leastnoise ledger set other/second.ledger`"], *arguments
+        [message, "create this ledger with `leastnoise ledger set other/second.ledger`"], *arguments
     )
     assert not (folder / "other/second.ledger").exists()
     shutil.move("people.ledger", "other/moved")  # out of sight; the release that it paid is not

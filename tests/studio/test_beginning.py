@@ -291,7 +291,7 @@ def test_begin_page_states_tables_and_statistics(spec_of_form):
         ({"a0.what": "everything"}, "the kind of table must be one of"),
         ({"a0.by.2.cells": "on"}, "the values of age or their groups, not both"),
         ({"a1.of": "0"}, "of a published column of numbers"),
-        ({"a4.by.1.cells": "on"}, "need exactly one column"),
+        ({"a4.by.1.cells": "on"}, "needs exactly one column"),
         ({"unit": "99"}, "each value of a column"),
         ({"max_rows": ""}, "max_rows"),
         ({"epsilon": "0"}, "epsilon"),

@@ -96,7 +96,7 @@ def draw_panels(picture: Picture) -> Spec:
 
 
 def has_own_scales(picture: Picture) -> bool:
-    """Return whether small charts have different axes of answers.
+    """Return whether the small charts need different scales for the answers.
 
     This is the case if the largest answers of the groups differ by more than a factor of five.
     """

@@ -516,7 +516,7 @@ def resume(
 def _find_only_ledger() -> Path:
     """Return the path of the only ledger in the current directory.
 
-    Raises InputError if there is no unfinished release, or more than one.
+    Raises InputError if the directory has no ledger, or several.
     """
     paths = sorted(Path().glob("*.ledger"))
     if len(paths) != 1:

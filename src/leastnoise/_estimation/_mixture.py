@@ -310,7 +310,8 @@ class _Fit:
     ) -> tuple[float, FloatArray, FloatArray]:
         """Return the sum of squared residuals, and half its two gradients.
 
-        The first gradient is with respect to the distributions; it lacks the factor of the shares.
+        The first gradient is with respect to the distributions. It still has to be multiplied by
+        the shares.
         The second gradient is with respect to the shares.
         """
         parts = self.parts

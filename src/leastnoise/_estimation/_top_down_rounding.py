@@ -107,7 +107,10 @@ def _round_rows(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells that meet the sums, split if the program is too large."""
+    """Round cells to whole numbers that meet the sums.
+
+    A large problem is split into groups of children, which are solved one after another.
+    """
     children, width = cells.shape
     if cells.size > _MOST_CELLS and children > 2:
         return _round_in_groups(cells, sums, groupings, possible)

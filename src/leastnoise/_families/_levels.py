@@ -14,9 +14,9 @@ S)^2 (S - f_u). This is the variance of a child c, estimated from all measuremen
 v over all children of its parent u. So all variances are computed in O(groups). The derivatives of
 their sum by every a_u also take O(groups), by the same passes differentiated in reverse.
 
-An *orbit* is a set of groups with equal trees below them and with parents in one orbit. They have
-the same v and f. If all groups of each level have equal trees below them, every level has a single
-orbit, for any number of groups. The matrices P_l^T P_l of all levels have common invariant
+Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
+same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees
+below them, every level has a single orbit, for any number of groups. The matrices P_l^T P_l of all levels have common invariant
 subspaces. Consider k sibling groups of one orbit. They contribute k - 1 copies of the subspaces of
 one group. Their sum belongs to the subspace of their parent, which has one dimension for each orbit
 of cells below it.

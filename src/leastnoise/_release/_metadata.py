@@ -76,7 +76,7 @@ def format_csvw(publication: Publication) -> str:
         )
     if len(release.tables) > _MOST_DESCRIBED_TABLES:
         raise InputError(
-            f"CSVW describes releases of at most {_MOST_DESCRIBED_TABLES} tables, each with a "
+            f"CSVW metadata describe at most {_MOST_DESCRIBED_TABLES} tables, each with a "
             f"separate file; this release has {len(release.tables)} tables, which share files."
         )
     results: list[tuple[ResultTable, int]] = [

@@ -340,7 +340,7 @@ def _paid_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
             f"The directory {entry.output} belongs to a series of another spec (its "
             f"{', '.join(differences)} differ), release {entry.number} "
             f"in the ledger {ledger.path}. Continue with that spec, or choose another directory "
-            "for this spec, which is then paid for."
+            "for this spec; its release is then charged."
         )
     request = replace(ReleaseRequest.from_text(pending.options), options=spec.options)
     return _SeriesJob(plan, len(pending.steps), request, entry)

@@ -211,7 +211,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
 
 
 def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
-    """Return the job of a search for bounds, with one private choice per bound."""
+    """Return the job that searches for bounds, with one private choice per bound."""
     contract = ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,

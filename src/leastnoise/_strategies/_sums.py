@@ -1,4 +1,4 @@
-"""Strategies for sums under limits along a number.
+"""Strategies for sums of a number, with a limit for the amounts of each cell.
 
 The functions choose the threshold at which values are clipped, and the buckets of the number that
 are kept.
@@ -176,8 +176,8 @@ def shrink_bucket_totals(
 ) -> FloatArray:
     """Return estimated totals of buckets, which decrease per span.
 
-    From the bucket ``mode`` on, totals per span do not rise, except totals of more than
-    ``certain_deviation`` standard errors.
+    From the bucket ``mode`` on, totals per span do not rise. Totals of more than
+    ``certain_deviation`` standard errors are exempt.
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - stds**2, 0.0))
     most = np.full(len(totals), np.inf)

@@ -435,7 +435,7 @@ def _read_question(question_number: int, column_names: Mapping[int, str], form: 
         subject = "Means, medians, distributions and sums"
         of = _column_of_number(form.get(f"a{question_number}.of", ""), column_names, subject)
     if kind == "top" and len(groups) != 1:
-        raise InputError("The largest groups need exactly one column; tick one.")
+        raise InputError("A list of the largest groups needs exactly one column; tick one.")
     measure = ""
     if kind == "totals":
         measure = f"{of} total {question_number + 1}"

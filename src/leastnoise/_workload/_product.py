@@ -673,7 +673,7 @@ class Statistic:
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """The names of the numbers of each group, if a group has several numbers."""
+        """The names of the numbers of a group; empty if each group has one number."""
         if self.kind == "correlations":
             return pair_names(self.variables)
         if self.kind == "regression":

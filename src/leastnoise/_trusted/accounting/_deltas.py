@@ -207,7 +207,7 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     """Return an upper bound on the tail probability of the standard normal.
 
-    The probability is that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
+    This is the probability that a standard normal variable is at least ``sqrt(x_squared)``.
 
     >>> round(float(normal_tail(Fraction(4), rounding_contexts(20))), 12)
     0.022750131948

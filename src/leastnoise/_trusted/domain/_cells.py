@@ -207,7 +207,9 @@ class TimeRule:
             or (type(self.counted_in) is str and self.counted_in == allowed)
             for allowed in units
         ):
-            raise InternalError("a clock must count days or parts of a second; please report this.")
+            raise InternalError(
+                "a clock must count days, seconds, or parts of a second; please report this."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -305,10 +305,10 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
     if others:
         raise LedgerError(
             f"There is no ledger at {ledger}, and {_describe_payment(others[0])} the data set "
-            f"{dataset!r}. A second ledger would lack the earlier charges. Nothing was spent. Pay "
-            "from that ledger; or, if these are other people, give the data set another name "
-            "(dataset); or, to keep two ledgers whose losses add up, make this one with "
-            f"`leastnoise ledger set {ledger}`."
+            f"{dataset!r}. A second ledger would lack the earlier charges. Nothing was spent. "
+            "Choose one of three: pay from that ledger; if the data set has other people, give it "
+            "another name (dataset); to keep two ledgers for the same people, whose losses add "
+            f"up, create this ledger with `leastnoise ledger set {ledger}`."
         )
 
 

@@ -221,9 +221,9 @@ def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[
 
 
 def _count_weak_compositions(total: int, part_count: int) -> int:
-    """Count the ordered sums of ``part_count`` numbers that give a total.
+    """Count the ways to write a total as an ordered sum of ``part_count`` numbers.
 
-    All of these are whole numbers of at least 0.
+    The numbers are whole and at least 0.
     """
     if not part_count:
         return 0 if total else 1

@@ -421,8 +421,8 @@ class Joined:
         public_tables = [join.second for join in list_joins(self.data) if join.public]
         if not self.public and any(_are_same_table(table, self.second) for table in public_tables):
             raise InputError(
-                "A table of a join is public or it is not; the second table was declared public "
-                "in the join before. Give both joins of this table the same `public`."
+                "The second table is public in an earlier join, but not in this join. Give both "
+                "joins of this table the same `public`."
             )
 
     def __repr__(self) -> str:

@@ -523,7 +523,7 @@ _WORDS = {"null": "nulls", "outside": "values outside the domain"}
 
 
 def _missing_cells(name: str, needs: frozenset[str]) -> str:
-    """Return a sentence on which separate cells an attribute lacks."""
+    """Return a message that names the separate cells that an attribute lacks."""
     words = " and ".join(_WORDS[part] for part in sorted(needs))
     policies = " and ".join(f"{part} = 'cell'" for part in sorted(needs))
     return (
