@@ -16,10 +16,10 @@ their sum by every a_u also take O(groups), by the same passes differentiated in
 
 Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
 same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees
-below them, every level has a single orbit, for any number of groups. The matrices P_l^T P_l of all levels have common invariant
-subspaces. Consider k sibling groups of one orbit. They contribute k - 1 copies of the subspaces of
-one group. Their sum belongs to the subspace of their parent, which has one dimension for each orbit
-of cells below it.
+below them, every level has a single orbit, for any number of groups. The matrices P_l^T P_l of all
+levels have common invariant subspaces. Consider k sibling groups of one orbit. They contribute k -
+1 copies of the subspaces of one group. Their sum belongs to the subspace of their parent, which has
+one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
