@@ -633,7 +633,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     Raises:
         InputError: the form is unknown; there is no release; or the release lacks facts that the
-        form needs.
+            form needs.
 
     Guarantees: an export is post-processing of the published files; it reads no data and costs
         nothing. It states the privacy loss of all published results, including the guard.
