@@ -52,7 +52,7 @@ ODD = names('<b>a & "b"</b>', "<script>alert(1)</script>", "x" * 200, "")
 
 
 def picture(axes, level=1000.0, spread=30.0, seed=0):
-    """Made-up answers around a level."""
+    """Return a picture of invented answers around a level."""
     random = np.random.default_rng(seed)
     answer = level + random.normal(0, spread, tuple(axis.size for axis in axes))
     return Picture(

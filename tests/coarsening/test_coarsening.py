@@ -88,7 +88,7 @@ def test_large_counts_are_exact():
 
 
 def publish(count, rule, rng):
-    """A rounded count by a rule; at random up or down where the rule says so."""
+    """Round a count by a rule, which may round up or down at random."""
     below = count // rule.base * rule.base
     if rule.method == "random":
         return below + rule.base * int(rng.integers(2)) * (count > below)

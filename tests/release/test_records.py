@@ -62,7 +62,7 @@ def released(
 
 
 def synthesized(*arguments: object) -> str:
-    """What the command says, and the error with which it ends."""
+    """Return the output of the command `synthesize`, and its error if it fails."""
     done = CliRunner().invoke(program, ["synthesize", *map(str, arguments)])
     return done.output + str(done.exception or "")
 

@@ -22,6 +22,7 @@ from strategies.proposals import CUBES, cube_workload, ways
 
 
 def problem(shape, targets):
+    """Return the tables that the targets need, and the coefficients of their errors."""
     weights = targets if isinstance(targets, dict) else dict.fromkeys(targets, 1.0)
     closure = downward_closure(shape, weights)
     return closure, coefficients(closure, weights)
@@ -37,6 +38,7 @@ def designed(closure, coefficient):
 
 
 def meetings(points, lines, strength):
+    """Return how often sets of points are on a common line."""
     seen = Counter(s for line in lines for s in itertools.combinations(sorted(line), strength))
     return {seen[s] for s in itertools.combinations(range(points), strength)}
 

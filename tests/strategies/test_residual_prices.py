@@ -25,7 +25,7 @@ def months_plan(months: int, rows: int, in_cell: int, **options: str) -> ln.Plan
 
 
 def least_rmse(months: int, rows: int, in_cell: int) -> float:
-    """The least error of contrasts and a total, for the worst of all numbers of rows."""
+    """Return the least error of contrasts and a total for the worst number of rows."""
     numbers = np.arange(rows + 1)
     squares = numbers // in_cell * in_cell**2 + (numbers % in_cell) ** 2
 

@@ -489,8 +489,7 @@ def resume(
     if number is None and out is not None:
         raise InputError(
             "--out names the directory of one release. Choose the release with --release and a "
-            "number that "
-            "`leastnoise ledger show` lists."
+            "number that `leastnoise ledger show` lists."
         )
     unfinished = _numbers_to_finish(ledger, ledger_path, number)
     if number is None:

@@ -40,9 +40,8 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 _POINTS_PER_CELL = 8
 _LEAST_DENSITY = 1e-12  # relative to the largest; the logarithm of a zero would be infinite
 _MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
-_MOST_COEFFICIENT_RATIO = (
-    1.1  # the largest ratio of the coefficients that one run of equal coefficients replaces
-)
+# the largest ratio of the coefficients that one run of equal coefficients replaces
+_MOST_COEFFICIENT_RATIO = 1.1
 _LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
 _MOST_WIDTHS = 64  # maximum number of widths of ranges with a lower bound
 

@@ -269,9 +269,8 @@ _NEAR_BOUND_RATIO = 1.002  # ratios this near to their bound need no further rou
 _COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
 _MOST_FINALISTS = 2  # the strategies that are searched again with the full time
-_FINALIST_ERROR_RATIO = (
-    1.1  # with the full time, a strategy that is worse by up to this factor may be the best
-)
+# with the full time, a strategy that is worse by up to this factor may be the best
+_FINALIST_ERROR_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

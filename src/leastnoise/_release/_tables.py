@@ -245,8 +245,7 @@ class ResultTable:
         if spec is None:
             raise InputError(
                 f"{self.id} ({self.name}) is a single number, or has too many numbers for a "
-                f"chart: {self}. Nothing can be "
-                "drawn."
+                f"chart: {self}. Nothing can be drawn."
             )
         return make_altair_chart(spec, self.name)
 

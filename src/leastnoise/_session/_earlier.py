@@ -54,8 +54,7 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
             raise InputError(
                 f"{name} must have been paid from the ledger of this release, the ledger of "
                 f"{quoted(dataset)}: only a common ledger shows that the data are the same. It was "
-                f"paid from the ledger of {quoted(release.dataset)}. "
-                f"{_ADVICE}"
+                f"paid from the ledger of {quoted(release.dataset)}. {_ADVICE}"
             )
         recorded = tuple(entries[receipt].plan_digest for receipt in release.receipts)
         if recorded != release.plan_digests:

@@ -162,7 +162,7 @@ def exact(name: str, value: Exact) -> Fraction:
 
 
 def exact_positive(name: str, value: Exact) -> Fraction:
-    """Convert a number to an exact fraction.
+    """Convert a number above 0 to an exact fraction.
 
     Raises an error unless it is above 0.
 
@@ -176,7 +176,7 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer.
+    """Check that an integer is within limits, and return it.
 
     Raises an error unless it is from ``low`` to ``high``.
 
@@ -199,7 +199,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Return a word.
+    """Check that a word is allowed, and return it.
 
     Raises an error unless it is one of the allowed words.
 

@@ -26,9 +26,8 @@ def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int,
     if not cells <= MOST_TABLE_CELLS:
         raise InputError(
             f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for "
-            f"{' x '.join(block.attributes)}. "
-            "Ask for marginals on fewer attributes, use coarser attributes, or choose another "
-            "strategy."
+            f"{' x '.join(block.attributes)}. Ask for marginals on fewer attributes, use coarser "
+            "attributes, or choose another strategy."
         )
     if not block.rows <= MOST_TABLE_CELLS:
         raise refuse(
@@ -52,6 +51,6 @@ def check_headroom(block: Any, largest_amount: int, largest_limited_amount: int,
     if not most < 2**62:
         raise InputError(
             "The public bounds are too large for exact arithmetic: a measured sum may reach "
-            f"{most}, allowed is below 2^62. "
-            "Choose a larger unit or smaller clip bounds for the measure."
+            f"{most}, allowed is below 2^62. Choose a larger unit or smaller clip bounds for the "
+            "measure."
         )
