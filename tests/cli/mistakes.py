@@ -79,7 +79,7 @@ MISTAKES = {
         "retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "almost all whole numbers"
     ),
     "a list from the data": Mistake(
-        "retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "nobody paid"
+        "retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "was not paid for"
     ),
     "a level with a gap": Mistake(
         "retail", (_STORES, '["Worms", "Kiel"]'), "plan", "must give every cell a group"

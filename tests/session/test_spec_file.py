@@ -170,7 +170,7 @@ def test_guard_stops_spec_release_before_payment(folder):
 
 def test_spec_release_of_a_frame_needs_a_named_ledger(folder):
     people = pd.DataFrame({"sex": ["F"] * 300 + ["M"] * 100})
-    with pytest.raises(ln.InputError, match="must have a ledger"):
+    with pytest.raises(ln.InputError, match="needs a ledger"):
         spec().release("out", source=people)
     release = spec().release("out", source=people, ledger="frame.ledger", dataset="people")
     assert Ledger.open("frame.ledger").dataset == "people"

@@ -448,7 +448,7 @@ def ab_test_command(
 @json_option
 # Click passes flags by name.
 def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001
-    """Compute which effect an A/B test can detect; needs no data.
+    """Compute which effect an A/B test can detect; this needs no data.
 
     State effect, size and budget to compute the power. If you omit one of the three, the command
     finds the smallest value that reaches --power.

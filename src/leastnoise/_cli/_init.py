@@ -224,7 +224,7 @@ def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
 )
 # Click passes flags by name.
 def check_command(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001
-    """Show the data holder, exactly, how rows fit the spec.
+    """Show exact facts on how rows fit the spec, only for the data holder.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it
     spends no budget. It writes no file. With --schema it reads no row, and only compares the names
