@@ -20,11 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+from experiments.datacube_strategies import cube_workload, sets_of_sizes  # noqa: E402
 from experiments.residuals import coefficients, optimal_weights, residual_noise  # noqa: E402
 
 from leastnoise._strategies._covering import covering_design  # noqa: E402
 from leastnoise._strategies._residual_algebra import (  # noqa: E402
-    AttributeSet,
     attribute_sets,
     downward_closure,
     incidence,
@@ -54,26 +54,6 @@ PEERS = {
     "Adult5 2+3-way": (ADULT5, (2, 3), 6.664, 2.456),
     "Adult5 1+2+3-way": (ADULT5, (1, 2, 3), 6.965, 2.492),
 }
-
-
-def sets_of_sizes(count: int, *sizes: int) -> list[AttributeSet]:
-    """List all attribute sets of some sizes."""
-    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
-
-
-def cube_workload(count: int, name: str) -> list[AttributeSet]:
-    """List the marginals of Qk, Qk* or Qka.
-
-    Qk* adds every second marginal of k + 1 attributes, and Qka all of them with attribute 0.
-    """
-    k = int(name[0])
-    larger = sets_of_sizes(count, k + 1)
-    targets = sets_of_sizes(count, k)
-    if name.endswith("*"):
-        targets += larger[::2]
-    elif name.endswith("a"):
-        targets += [attributes for attributes in larger if 0 in attributes]
-    return targets
 
 
 def cubes(only: str) -> Iterator[str]:

@@ -33,8 +33,8 @@ _PRIOR_OBSERVATIONS = 20  # weight of the prior, in observations per row of the 
 class HalvingTree:
     """The binary tree of aligned blocks of n cells or runs, padded to 2^k."""
 
-    # A *vector* consists of the total, then the differences of all blocks of 2 cells, then those of
-    # 4 cells, and so on.
+    # A *vector* has the total first, then the differences of all blocks of 2 cells, then the
+    # differences of all blocks of 4 cells, and so on.
 
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size = size

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from leastnoise._mechanisms._choice import (
+    MOST_BUDGET,
     SECONDS,
     Candidate,
     Comparison,

@@ -94,7 +94,7 @@ class Search:
         return self.custom_planner or PLANNERS.get(self.strategy)
 
 
-_MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
+MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
 _QUICK_SHARE = 1 / 10  # a planner is quick if it takes at most this part of the seconds
 _CHECK_SHARE = 1 / 10  # part of the seconds for the check of tables with high errors
 _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take beyond its least
@@ -796,11 +796,11 @@ def choose_plan(
 ) -> tuple[LinearPlan, tuple[Candidate, ...]]:
     """Return the plan with the least expected error, and all candidates."""
     name, value = next(iter(parameters_by_name(privacy.budget).items()))
-    if value > _MOST_BUDGET:
+    if value > MOST_BUDGET:
         raise refuse(
             name,
             readable(value),
-            f"at most {_MOST_BUDGET}",
+            f"at most {MOST_BUDGET}",
             "A budget this large protects nobody; 1 is usual.",
         )
     if privacy.max_rows > MOST_ROWS:

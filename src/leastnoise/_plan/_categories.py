@@ -182,8 +182,8 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
         privacy = Privacy(budget)
     if not isinstance(privacy.budget, ApproxDP):
         advice = (
-            "Nobody can be found under delta = 0: the probability that a category of one person is "
-            "found would have to be 0."
+            "Under delta = 0 the search would find nothing: the probability that it finds the "
+            "category of one person would have to be 0."
         )
         raise refuse(
             "the budget of a search for categories",

@@ -31,6 +31,7 @@ from leastnoise._error import (
 )
 from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import (
+    MOST_BUDGET,
     Search,
     choose_plan,
     noise_kinds,
@@ -542,7 +543,6 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
 _BUDGET_DIGITS = 4  # decimal digits of a least budget
 _MOST_BUDGET_ESTIMATES = 30  # the most estimates of the budget for fixed measurements
-_MOST_BUDGET = 2**20  # the largest epsilon or rho; a larger budget protects nobody
 _NO_BUDGET = (
     "No budget up to {most} meets every target, and a budget this large protects nobody. Allow "
     "larger errors, or request less."
@@ -589,8 +589,8 @@ class Least:
 
     def privacy(self, epsilon_or_rho: Fraction) -> Privacy:
         """Return the privacy with the given epsilon or rho, neighbours and unit."""
-        if epsilon_or_rho > _MOST_BUDGET:
-            raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
+        if epsilon_or_rho > MOST_BUDGET:
+            raise InputError(message(_NO_BUDGET, most=MOST_BUDGET))
         budget: Budget
         if self.of == "rho":
             budget = ZCDP(epsilon_or_rho)
@@ -643,7 +643,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     # more.
     size = min(
         max(_round_up_to_digits(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
-        Fraction(_MOST_BUDGET),
+        Fraction(MOST_BUDGET),
     )
     best = balance_plan(workload, privacy.privacy(size), goals, search)
     # The errors of small noise do not scale exactly, so the weights are balanced once more at the
@@ -698,8 +698,8 @@ def _least_parameter_above(
     step = _last_digit_unit(lower_limit)
     high = lower_limit + step
     while not meets_goals(high):
-        if high > _MOST_BUDGET:
-            raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
+        if high > MOST_BUDGET:
+            raise InputError(message(_NO_BUDGET, most=MOST_BUDGET))
         low = high
         step *= 2
         high = _round_up_to_digits(float(high + step))

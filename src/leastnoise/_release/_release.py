@@ -909,7 +909,7 @@ class TableEntry:
         attributes: the attributes of the table.
         answers: the number of answers.
         measure: the summed measure; None for counts.
-        quantity: what is counted or summed, in words.
+        quantity: the name of the counted or summed quantity.
         unit: the unit of the answers.
         weight: the weight in the workload, as an exact text.
         rmse: the root mean square error of the answers.

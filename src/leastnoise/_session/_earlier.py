@@ -24,8 +24,8 @@ def read_earlier_releases(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]
 def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
     """Raise InputError unless the ledger of the data paid for earlier releases.
 
-    The ledger identifies the data: changed data must have another name and another ledger. An entry
-    that somebody made by hand (``ledger enter``) does not count, because it may be about other
+    The ledger identifies the data: changed data must have another name and another ledger. A
+    charge that was entered by hand (``ledger enter``) does not count, because it may be about other
     data.
 
     Args:
