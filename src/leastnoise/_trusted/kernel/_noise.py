@@ -56,10 +56,10 @@ def discrete_laplace(
         InputError: the numerator, the denominator or the count is not an allowed number.
 
     Guarantees:
-        If uniform bits are independent, the draws are independent and have exactly the stated
-        distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability
-        below 2^-184. Even then, x + z modulo 2^64 is a function of the exact x + z, so the privacy
-        loss does not grow.
+        If the bits are independent and uniform, the draws are independent and have exactly the
+        stated distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with
+        probability below 2^-184. Even then, x + z modulo 2^64 is a function of the exact x + z, so
+        the privacy loss does not grow.
 
     Source:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
@@ -124,8 +124,8 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
         InputError: the numerator, the denominator or the count is not an allowed number.
 
     Guarantees:
-        Given independent uniform bits the draws have exactly the stated distribution (corollary L6
-        of PROOFS-noise.md).
+        If the bits are independent and uniform, the draws have exactly the stated distribution
+        (corollary L6 of PROOFS-noise.md).
 
     >>> geometric(3, 2, 6, SeededEntropy(1)).shape
     (6,)
@@ -190,9 +190,9 @@ def discrete_gaussian(
     scale.
 
     Guarantees:
-        If uniform bits are independent, the draws are independent and have exactly the stated
-        distribution modulo 2^64 (theorem G of PROOFS-noise.md). |z| reaches 2^63 with probability
-        below 2^-11000.
+        If the bits are independent and uniform, the draws are independent and have exactly the
+        stated distribution modulo 2^64 (theorem G of PROOFS-noise.md). |z| reaches 2^63 with
+        probability below 2^-11000.
 
     Source:
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm D. The half-line
@@ -256,9 +256,9 @@ def rounded_gaussian(
     The draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small term.
 
     Guarantees:
-        If uniform bits are independent, the draws are independent and have exactly the distribution
-        of floor(N(0, sigma^2) + 1/2) modulo 2^64 (theorem R of PROOFS-noise.md). For an integer x,
-        x + z is therefore a function of x + N(0, sigma^2).
+        If the bits are independent and uniform, the draws are independent and have exactly the
+        distribution of floor(N(0, sigma^2) + 1/2) modulo 2^64 (theorem R of PROOFS-noise.md). For
+        an integer x, x + z is therefore a function of x + N(0, sigma^2).
 
     Source:
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm N. The half-line

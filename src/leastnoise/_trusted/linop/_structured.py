@@ -28,7 +28,7 @@ class Contrasts:
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
     Row k has the squared norm k (k + 1). Contrasts and total together determine every cell.
-    Contrasts alone contain no information about the total.
+    Contrasts contain no information about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
     [2, 6]
@@ -98,8 +98,8 @@ class Haar(Sized):
     def absolute(self) -> Tree:
         """The tree of the absolute values of the rows.
 
-        Its first row is the total divided by twice the number of cells. The other rows belong to
-        the cells of each difference.
+        Each row is the sum over a block of cells. The block of the first row contains all cells.
+        The other blocks contain the cells of one difference each.
         """
         return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
 

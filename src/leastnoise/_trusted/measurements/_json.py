@@ -22,9 +22,9 @@ class Observation:
         measurements: the measured queries.
         values: for every block an integer array of shape (block.rows,), in multiples of 1 / grid.
             Its type is int32 if the numbers fit, and int64 otherwise.
-        receipt: the ledger's identifier of the payment; empty if nothing was paid because the noise
-            came from a seed.
-        private: False if the noise came from a seed, for a test or an experiment.
+        receipt: the ledger's identifier of the payment; empty if nothing was paid.
+        private: whether a ledger paid; False for a test, an experiment or an audit, whose noise
+            comes from a seed or whose rows are synthetic.
 
     Raises:
         InputError: the values do not fit the measurements.

@@ -6,7 +6,7 @@ The noise of tables that share their total is such a list of tables (`k_norm_noi
 Its norm is the largest of the tables' sums of absolute values. Whole numbers only; the labels
 (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
-Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010): the noise; Ehrhart
+Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
     (1962) and Stanley (1980) for the counts; the sampler is this project's own.
 """
 

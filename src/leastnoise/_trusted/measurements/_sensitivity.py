@@ -844,8 +844,8 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum over the factors other than cells. A factor adds the largest
-        distance in its form (R2, R6).
+        An exact fraction. For each set of attributes in which the two rows may agree, the bounds of
+        all groups of forms are added up (R2, R3). The result is the largest of these sums.
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])

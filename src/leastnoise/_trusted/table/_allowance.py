@@ -110,7 +110,7 @@ class PeriodUse:
 
         Raises:
             InternalError: a unit has used more rows than the bound, or ``periods`` is smaller than
-                the number of periods.
+                the number of closed periods before the table was read.
         """
         if periods < self.before.periods:
             raise InternalError("A closed period is not read again; please report this.")
