@@ -58,8 +58,8 @@ from leastnoise._trusted.table import TableKey, group_attribute_sets
 # rows itself.
 MOST_CELLS = 2**26
 # One requested table may be summed from a larger one that is counted. Such larger tables stay
-# below 2^17 cells, as they would for this number of rows.
-_ROWS_OF_LARGER_TABLE = 2**20
+# below 2^17 cells, as they would for this number of rows; the true number is private.
+_ASSUMED_ROWS = 2**20
 _KEY_BYTES = 16
 
 Run = Callable[[exp.Select], Any]
@@ -88,7 +88,8 @@ class Engine:
         merges: whether the engine inserts the expressions of a subquery wherever they are named,
             unless the subquery has an OFFSET.
         home: the server or session of the relation. One query can use two relations with the same
-            home, such as a relation of joined tables; None if it can use no other.
+            home, also if one of them is a relation of joined tables. None if it can use only this
+            relation.
     """
 
     description: str
@@ -127,7 +128,7 @@ class Engine:
             {names for attribute_sets in request.tables.values() for names in attribute_sets}
         )
         proposed = group_attribute_sets(
-            [_sorted_positions(order, names) for names in sets], sizes, _ROWS_OF_LARGER_TABLE
+            [_sorted_positions(order, names) for names in sets], sizes, _ASSUMED_ROWS
         )
         covers: list[tuple[str, ...]] = []
         for group in proposed:

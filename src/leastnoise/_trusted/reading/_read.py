@@ -207,10 +207,10 @@ def read(
         ``unit_column``, adding or removing all rows of one unit changes a limited number of rows of
         the table that count as rows. In all cells together, it is at most ``max_rows``; in one
         cell, it is at most the number that ``max_per_cell`` allows. Rows that are dropped because
-        they are outside the domain are included in these numbers. The proof is at `Units.keep`. It
-        changes each count of units by 1, and each total of units by an amount within its bounds, in
-        at most ``max_rows`` cells. In one cell of the bound, at most ``max_per_cell`` of these
-        cells change. A row of a CSV file is a line, for any content of the line (see
+        they are outside the domain are included in these numbers. The proof is at `Units.keep`. The
+        unit also changes each count of units by 1, and each total of units by an amount within its
+        bounds, in at most ``max_rows`` cells. In one cell of the bound, at most ``max_per_cell`` of
+        these cells change. A row of a CSV file is a line, for any content of the line (see
         `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
@@ -853,7 +853,7 @@ class UnitRows:
     def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
         """Return the cells, by attribute, of one row for each unit and group.
 
-        The groups are those that contain the unit.
+        A unit has rows only for the groups that it is in.
         """
         is_eligible, missing = self._eligible(unit_count)
         return self._units_of_rows().group_rows(
@@ -1183,8 +1183,8 @@ def read_unit_sizes(
     Raises:
         InputError: as for `read`.
 
-    Guarantees: adding or removing all rows of a unit, of any number, adds or removes one row.
-        Changing them changes one row.
+    Guarantees: adding or removing all rows of a unit adds or removes one row, for any number of
+        rows of the unit. Changing them changes one row.
 
     Edge cases: rows whose unit is null belong to no unit, and are left out.
 

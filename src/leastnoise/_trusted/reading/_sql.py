@@ -36,6 +36,7 @@ from leastnoise._trusted.reading._values import (
     EXCEL_OF_1970,
     IN_A_SECOND,
     MILLISECONDS_A_DAY,
+    MOST_NUMBER_CHARACTERS,
     changes_of_clock,
     is_counted_in_utc,
     null_numbers,
@@ -44,16 +45,15 @@ from leastnoise._trusted.reading._values import (
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
-# The content of a column, for any name of its type in the engine. It may be: integers of at most 64
-# bits; doubles; Booleans; text compared by its bytes; days since 1970; and microseconds since 1970
-# on a clock without a time zone, in UTC, or on the clock of an attribute. Days and microseconds are
-# also 64-bit integers.
+# The content of a column, for any name of its type in the engine. It is one of: integers of at most
+# 64 bits; doubles; Booleans; text compared by its bytes; days since 1970; or microseconds since
+# 1970 on a clock without a time zone, in UTC, or on the clock of an attribute. Days and
+# microseconds are also 64-bit integers.
 ContentKind = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
 # If there are more cases than this, CASE is slower than reading the rows.
 MOST_CASES = 4096
 # Integers beyond this bound may change when they are read as doubles.
 _MOST_EXACT_INTEGER = 2**53
-_MOST_NUMBER_CHARACTERS = 400
 _MICROSECONDS = 10**6
 _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _INFINITIES = ("Infinity", "-Infinity")
@@ -326,7 +326,7 @@ def _cell_without_zeros(table: TextTable, text_expression: Expression, outside: 
     if not again:
         return _to_expression(outside)
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=text_expression)
-    fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_MOST_NUMBER_CHARACTERS} AND :kept <> :it"
+    fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {MOST_NUMBER_CHARACTERS} AND :kept <> :it"
     matched = _case_of_pairs(kept, again, _to_expression(outside))
     return sql(
         f"CASE WHEN {fits} THEN :cell ELSE :outside END",
@@ -650,7 +650,7 @@ def _without_zero_decimals(text_expression: Expression) -> Expression:
         " AND :digits <> '' AND TRANSLATE(:digits, '0123456789', '') = ''"
         " AND (:body = :digits OR :body = '-' || :digits)",
         it=text_expression,
-        longest=_MOST_NUMBER_CHARACTERS,
+        longest=MOST_NUMBER_CHARACTERS,
         kept=kept,
         body=body,
         digits=digits,

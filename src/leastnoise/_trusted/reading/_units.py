@@ -26,8 +26,8 @@ from leastnoise._trusted.reading._key_sets import Numbers
 from leastnoise._trusted.reading._unit_keys import UnitNumbers
 from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
-# How many random bytes are requested at a time.
-_RANDOM_BYTES_PER_REQUEST = 2**20
+# How many rows get a random key, or are counted, at a time: 8 MiB of numbers.
+_ROWS_PER_BLOCK = 2**20
 # How many rows are compared at a time: few enough for the processor cache.
 _ROWS_AT_A_TIME = 2**16
 
@@ -144,16 +144,16 @@ class Units:
             A mask over all rows added.
 
         Guarantees (stability): let each row have a random key, drawn independently of everything
-            else. Let a unit keep its k rows with the smallest keys. Take two sources that differ in
-            one more unit, and give every common row the same key in both. This couples the two
-            runs; each run keeps its distribution. Whether a row of another unit is kept depends
-            only on the keys of that unit's rows. So it is the same in both sources. At most k rows
-            of the additional unit are kept. So the kept rows differ by at most k. Each kept row is
-            then encoded or dropped by a function of only that row. This removes rows in both tables
-            and adds none. So the encoded tables also differ by at most k rows. A mechanism that is
-            private for every pair of tables at this distance is private for every fixed choice of
-            keys. Hence it is private on average over them. Replacing a unit means removing one and
-            adding one: at most 2k rows change.
+            else. Let a unit keep its k rows with the smallest keys. Take two sources, of which one
+            also has the rows of one more unit, and give every common row the same key in both. This
+            couples the two runs; each run keeps its distribution. Whether a row of another unit is
+            kept depends only on the keys of that unit's rows. So it is the same in both sources. At
+            most k rows of the additional unit are kept. So the kept rows differ by at most k. Each
+            kept row is then encoded or dropped by a function of only that row. This removes rows in
+            both tables and adds none. So the encoded tables also differ by at most k rows. A
+            mechanism that is private for every pair of tables at this distance is private for every
+            fixed choice of keys. Hence it is private on average over them. Replacing a unit means
+            removing one and adding one: at most 2k rows change.
 
             With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
             the smallest keys. Of these rows, it keeps the k rows with the smallest keys. This too
@@ -552,8 +552,8 @@ class _SeriesRows:
 def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
     """Return ``count`` random 64-bit numbers."""
     keys = np.empty(count, dtype=np.uint64)
-    for start in range(0, count, _RANDOM_BYTES_PER_REQUEST):
-        some = keys[start : start + _RANDOM_BYTES_PER_REQUEST]
+    for start in range(0, count, _ROWS_PER_BLOCK):
+        some = keys[start : start + _ROWS_PER_BLOCK]
         some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
     return keys
 
@@ -675,7 +675,7 @@ def _count_groups(group: Array, groups: int) -> IntArray:
     """
     sizes = np.zeros(groups + 1, dtype=np.int64)
     # with blocks smaller than the number of groups, empty groups would take most of the time
-    block = max(_RANDOM_BYTES_PER_REQUEST, groups)
+    block = max(_ROWS_PER_BLOCK, groups)
     for start in range(0, len(group), block):
         sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)
     return sizes

@@ -31,7 +31,7 @@ _NO_DIGIT = re.compile("[^0-9]")
 _MOST_OFFSET_HOURS = 23
 _MOST_OFFSET_MINUTES = 59
 # Longer texts are not treated as numbers, because parsing them could take very long.
-_MOST_NUMBER_CHARACTERS = 400
+MOST_NUMBER_CHARACTERS = 400
 # A decimal with more digits before or after the point is never a category.
 _DIGITS = 40
 DAY = 86_400
@@ -173,7 +173,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
     def read(form: str) -> float | None:
         """Return the number of a text."""
-        if len(form) > _MOST_NUMBER_CHARACTERS:
+        if len(form) > MOST_NUMBER_CHARACTERS:
             return None
         if has_point and _SIMPLE.fullmatch(form):
             return float(form)
@@ -330,7 +330,7 @@ def without_zeros(form: str) -> str | None:
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)
     """
-    if form[-1:] != "0" or "." not in form or len(form) > _MOST_NUMBER_CHARACTERS:
+    if form[-1:] != "0" or "." not in form or len(form) > MOST_NUMBER_CHARACTERS:
         return None
     match = _WHOLE.fullmatch(form)
     if not match:
