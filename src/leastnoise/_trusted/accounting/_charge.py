@@ -365,9 +365,7 @@ class _DividedCharges:
 
 
 def _divide_charges(charges: Sequence[Charge]) -> _DividedCharges:
-    """Divide charges into two parts.
-
-    The charges of the first part add up as (epsilon, delta); the second part has the others.
+    """Divide charges by how they add up.
 
     The first charges are summed as (epsilon, delta) as long as each has its own delta. From the
     first other charge on, all charges are composed in mu. The division does not depend on the
@@ -458,8 +456,7 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
         raise refuse(
             "the share of the budget",
             fraction,
-            f"a larger budget, because this budget is within delta = {readable(budget.delta)} "
-            "completely",
+            f"a larger fraction, because delta = {readable(budget.delta)} covers this whole share",
         )
     unit = Fraction(10) ** (floor(log10(epsilon)) - 7)
     return ApproxDP(ceil(epsilon / unit) * unit, budget.delta)
@@ -468,8 +465,8 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
     """Return the epsilon of all releases at the budget's delta, or None.
 
-    It is computed after the releases. If releases were chosen by the outputs of earlier releases,
-    they satisfy the budget. They need not satisfy this smaller epsilon, which depends on the
+    It is computed after the releases. Releases that were chosen by the outputs of earlier releases
+    satisfy the budget, but they need not satisfy this smaller epsilon, which depends on the
     choices.
 
     Args:

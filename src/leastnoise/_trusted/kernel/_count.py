@@ -55,7 +55,7 @@ def exact_marginals(
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their
         marginal: flat, in row-major order of the attributes; its length is the product of their
-            sizes. It is in rows or in units of the measure.
+        sizes. It is in rows or in units of the measure.
 
     Raises:
         InputError: the database counted the rows for the tables of another plan, or the limits do

@@ -742,8 +742,6 @@ class Ledger:
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
         """Settle unsealed entries of earlier runs, and return them.
 
-        They become sealed or absent.
-
         An entry becomes sealed if its release is published. It becomes absent if it cannot be
         finished. No budget is given back.
 

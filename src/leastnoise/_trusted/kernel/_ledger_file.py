@@ -221,8 +221,8 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
     """Return the value that `dump` wrote as a text.
 
-    The JSON reader is not trusted. Therefore its value must consist of instances of the package's
-    classes, and `dump` must return the same text for it.
+    The JSON reader is not trusted. Its value must consist of instances of the package's classes,
+    and `dump` must return the same text for it.
     """
     value = reader(json.loads(cast(str, text)))
     if (
@@ -295,9 +295,9 @@ def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection
 def _check_single_name(path: Path) -> None:
     """Raise if a ledger has several hard links; remove a draft among them (S2).
 
-    SQLite finds the journal of a killed process by the name of the file. If the file is opened
-    under another name, SQLite would not roll the transaction back at once. A later rollback would
-    also remove the charges of others.
+    SQLite finds the journal of a killed process by the name of the file. If the file were
+    opened under another name, SQLite would not roll the transaction back at once. A later rollback
+    would also remove the charges of others.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -567,9 +567,9 @@ def check_read_in_period(content: LedgerContent, read_on: date, day: date) -> No
     if not is_same_period(period, read_on, day):
         raise LedgerError(
             f"Reading of the rows began on {read_on}, but today is {day}, in another {period} of "
-            "the budget. The budgets of both could be spent on people who are only in these rows. "
-            "Nothing was spent. Start the release again: it then reads the rows of the present "
-            f"{period}."
+            "the budget. The privacy loss of people who are only in these rows could reach the "
+            f"budgets of both {period}s. Nothing was spent. Start the release again: it then reads "
+            f"the rows of the present {period}."
         )
 
 

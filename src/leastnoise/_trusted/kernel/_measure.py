@@ -74,7 +74,7 @@ def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
 
     Raises:
         InputError: an argument has another class; the table does not belong to the measurements; or
-            a budget does not cover the cost. Nothing was drawn.
+            the budget does not cover the cost. Nothing was drawn.
     """
     if type(measurements) is not Measurements:
         raise refuse("measurements", type(measurements).__name__, "Measurements")

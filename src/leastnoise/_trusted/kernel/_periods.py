@@ -135,7 +135,7 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
         raise InputError(
             "A series that counts units in groups of cells (levels, ranges or windows) must bound "
             f"a unit's rows in each period of {along!r} (max_per_cell). Its bound in all periods "
-            "(max_rows) must not be smaller."
+            "together (max_rows) must be at least the sum of these bounds."
         )
     refused_measures = {
         name
@@ -217,7 +217,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # views whose first axis is the period. Writing to them changes ``tables``
+        # views with the period as first axis; writing to them changes ``tables``
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )
@@ -480,7 +480,7 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
         raise LedgerError(
             f"The private file {file} is missing, is damaged, or does not match the ledger's "
             "entry of this series. Later periods need its counts of the closed periods. These "
-            "cannot be computed again, because the rows have changed since then. Restore the file. "
+            "cannot be computed again if the rows have changed since then. Restore the file. "
             "Without it no later period can be drawn; `leastnoise resume` can still publish the "
             "periods that were drawn."
         ) from None

@@ -734,7 +734,7 @@ def _state_for_adaptive_step(
     if series.contract.declared_step is not None or series.contract.shared_mu_squared is not None:
         raise InputError(
             "choose() and find() are not allowed in a series that declares fixed measurements or "
-            "mu squared. Declare a series without measurements; its steps share the whole budget."
+            "mu squared. Declare a series with neither; its steps share the whole budget."
         )
     return _private_state(series)
 
