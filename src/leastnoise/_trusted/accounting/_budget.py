@@ -499,9 +499,8 @@ class Privacy:
 
         The bounds on the rows of a unit may differ, because each cost holds for all rows that a
         unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of
-        ids may also
-        differ: the data holder declares that ids which the reading merges belong to one person (E6
-        of PROOFS-reading.md).
+        ids may also differ: the data holder declares that ids which the reading merges belong to
+        one person (E6 of PROOFS-reading.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False

@@ -229,10 +229,7 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Round a number down to some leading bits.
-
-    The function returns the rank of the result.
-    """
+    """Return the rank of a number that is rounded down to some leading bits."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1

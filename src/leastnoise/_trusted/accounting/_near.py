@@ -1,4 +1,4 @@
-"""Float approximations that are the starts of the exact searches of `_mu`.
+"""Float approximations from which the exact searches of `_mu` start.
 
 This file is not trusted: the search ends at the same number from any start, but may take longer.
 """

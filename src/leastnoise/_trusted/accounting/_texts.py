@@ -103,7 +103,7 @@ def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
 
     Args:
         budget: the budget.
-        period: the period after which the budget is renewed, such as "month"; "" if it never does.
+        period: the period after which the budget is renewed, such as "month"; "" if it never is.
         share: the name of the share that has this budget; "" for the whole budget.
 
     >>> limit_text(PureDP("1/2"), "month", "ann")

@@ -32,8 +32,8 @@ class RowProgress:
 
     Readers of private data accept only an object of exactly this class. While they read, they call
     nothing else. It stores no number of rows. It passes text with whole percents to the line. It
-    counts its calls only if blocks of bytes are read. The number of chunks of rows would reveal the
-    number of rows.
+    counts its calls only if blocks of bytes are read, because the number of chunks of rows would
+    reveal the number of rows.
 
     Args:
         line: the progress line.

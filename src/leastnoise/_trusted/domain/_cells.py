@@ -4,7 +4,7 @@ They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
 trusted, but this module checks the cells of every table. So for any kind, a value has one cell of
-the attribute or drops its row. Only the value decides which of these happens.
+the attribute or drops its row. Only the value decides its cell and whether its row is dropped.
 """
 
 import re
@@ -223,7 +223,7 @@ class Rule:
         null: the cell of a null.
         outside: the cell of a value that is not in the table.
         unreadable: the cell of values that cannot be read as a number or time.
-        clip: whether a number beyond the steps counts as the nearest step.
+        clip: whether a number beyond the steps counts as the nearest number inside.
         reading: how values are read.
         clock: how times are read; None for other values.
 

@@ -157,10 +157,7 @@ class Domain(Immutable):
         return self._by_name[self._checked_name(name)]
 
     def _checked_name(self, name: str) -> str:
-        """Return a name.
-
-        Raises an error unless the domain has an attribute of this name.
-        """
+        """Check that the domain has an attribute of this name, and return it."""
         if isinstance(name, str) and name in self._by_name:
             return name
         return one_of("an attribute", name, self.names)

@@ -100,9 +100,9 @@ class Measure:
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
         ``high_units``. It is clipped, and then rounded to the nearest multiple of the unit (in
-        double precision, ties to the even multiple). A row contributes 0 if it has
-        no value: a null, or a text that is not a number. It follows that one row changes a sum by
-        at most ``largest`` units.
+        double precision, ties to the even multiple). A row contributes 0 if it has no value: a
+        null, or a text that is not a number. It follows that one row changes a sum by at most
+        ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -634,8 +634,9 @@ def column_measures(measure: Measure) -> tuple[Measure, ...]:
 
     For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
     a value. For a `DeviationProduct`, they are its factors, and for each measure of a complete row
-    whether there is a value. For a `CompleteCount`, only the second part is read. A count of units
-    has no such measure. A total of units has the measure of the amounts of its rows.
+    whether there is a value. For a `CompleteCount`, they are only, for each of its measures,
+    whether there is a value. A count of units has no such measure. A total of units has the measure
+    of the amounts of its rows.
 
     >>> column_measures(Measure("income", 0, 10)), column_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

@@ -227,9 +227,9 @@ def _inner_releases(folder: Path) -> list[Path]:
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Raise an error if a ledger lacks releases, or their steps.
+    """Raise an error if a ledger lacks releases that it paid for.
 
-    These are releases that it paid for.
+    It also raises an error if the ledger lacks steps of these releases.
 
     Args:
         ledger: the path of the ledger.
