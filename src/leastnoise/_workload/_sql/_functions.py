@@ -16,12 +16,12 @@ from leastnoise._workload._sql._bigquery import (
     time_difference,
     truncated_time,
 )
+from leastnoise._workload._sql._buckets import MOST_BUCKETS
 from leastnoise._workload._sql._formats import formatted_time
 from leastnoise._workload._sql._values import Node, constant_number, number_literal, refused
 
 JoinColumns = tuple[str, str]
 """The column of a source and the column of a further table that are joined."""
-_MOST_BUCKETS = 1000  # the most buckets of one expression, as in `_sql/_buckets.py`
 _BIGQUERY_NAMES = (
     "FORMAT_DATE",
     "FORMAT_TIMESTAMP",
@@ -413,12 +413,12 @@ def _buckets(call: Node) -> Node:
     bounds = [constant_number(call.args.get(key)) for key in ("min_value", "max_value")]
     count = constant_number(call.args.get("num_buckets"))
     low, high = bounds
-    is_whole = count is not None and count.denominator == 1 and 0 < count <= _MOST_BUCKETS
+    is_whole = count is not None and count.denominator == 1 and 0 < count <= MOST_BUCKETS
     if low is None or high is None or count is None or not is_whole or low >= high:
         raise refused(
             call.sql("duckdb"),
             "Write WIDTH_BUCKET(column, low, high, count) with numbers, low below high, and "
-            f"1 to {_MOST_BUCKETS} buckets",
+            f"1 to {MOST_BUCKETS} buckets",
         )
     branches = exp.Case()
     for bucket in range(int(count) + 1):
