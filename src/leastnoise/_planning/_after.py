@@ -47,9 +47,8 @@ _LEAST_SHARE = 1e-4
 _LEAST_WEIGHT = Fraction(1, 1000)
 _WEIGHT_BITS = 30
 _MOST_WEIGHT_ROUNDS = 3  # the most rounds of new weights for tables
-_LEAST_RELATIVE_GAIN = (
-    1e-4  # no further round is tried after a smaller relative gain of the squared error
-)
+# No further round is tried after a smaller relative gain of the squared error.
+_LEAST_RELATIVE_GAIN = 1e-4
 _ROUND_SECONDS = 1 / 4  # the share of the planning time for each round
 
 

@@ -58,7 +58,7 @@ from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
 # the largest square of a ratio: half the width of a count's interval, divided by the size. Above
 # it, the interval of a mean is practically unbounded
-_MOST_WIDTH_RATIO = 0.99
+_MOST_SQUARED_RATIO = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,10 @@ class MeanGoal:
 
     It limits the errors of both tables from which the means are computed. The error of a mean m is
     the error of S - m C divided by the size n. Let low and high be the bounds of the measure.
-    S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and C = ((S
-    - low C) - (S - high C)) / (high - low). The error of each is at most the largest error of S - m
-    C times the sum of the absolute coefficients. With weights, C and the size are sums of weights.
+    S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and
+    C = ((S - low C) - (S - high C)) / (high - low). The error of each is at most the largest error
+    of S - m C times the sum of the absolute coefficients. With weights, C and the size are sums of
+    weights.
 
     Attributes:
         statistic: the means.
@@ -111,7 +112,7 @@ class MeanGoal:
         else:
             count_unit = float(plan.domain.measure(number).unit)
         margin_of_size = (times * counts.largest_std + step) * count_unit
-        return half * amounts / (1 - min(_MOST_WIDTH_RATIO, (margin_of_size / self.size) ** 2))
+        return half * amounts / (1 - min(_MOST_SQUARED_RATIO, (margin_of_size / self.size) ** 2))
 
 
 StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
@@ -323,11 +324,9 @@ def balance_plan(
         if search.progress is not None:
             search.progress(trial.plan.strategy)
         again = _search_weights(trial, trial.workload, search)  # this time with the full time limit
-        finalists += (
-            [trial]
-            if again is None
-            else [trial, _equalise_ratios(again, _MOST_WEIGHT_ROUNDS, search)]
-        )
+        finalists.append(trial)
+        if again is not None:
+            finalists.append(_equalise_ratios(again, _MOST_WEIGHT_ROUNDS, search))
     return min(finalists, key=lambda trial: trial.ratio)
 
 
@@ -531,7 +530,7 @@ def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, nois
 
     It holds for three reasons: a table's largest standard error is at least the root mean square;
     half a step of the noise is at least 0; and the ratio of a mean is at least the ratio of its
-    tables, as `MeanGoal` says. With the targets of other statistics it is only about a bound.
+    tables, as `MeanGoal` says. With targets of other statistics, the bound is only approximate.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
