@@ -166,9 +166,9 @@ def plan(
             are measured unchanged; real numbers are scaled to norm 1 and rounded to multiples of
             2^-20. The plan then has the strategy name "own".
         objective: "total" minimises the total squared error. "worst" minimises the largest ratio of
-            a table's error to its target. A table without a target has another ratio: to its error
-            if only this table were planned. "relative" minimises errors relative to the public
-            sizes of the tables.
+            a table's error to its target. If there are no targets, each error is divided by the
+            error that the table would have if only this table were planned. "relative" minimises
+            errors relative to the public sizes of the tables.
         level: the confidence level of the intervals whose half width a margin limits, for the
             objective "worst"; `Least` has a separate level.
         targets: targets of differences and ratios, in the form of ``[targets]`` of a spec, for
