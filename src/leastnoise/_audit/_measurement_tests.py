@@ -289,10 +289,10 @@ def measure_repeatedly(
     The kernel draws the noise, by default from the randomness of the system. Each array has the
     shape (queries of a block, count).
 
-    Guarantees: nothing is paid. The trials are cells of an additional attribute. Every cell of the
-        block is measured separately. So each trial has separate noise of the block's scales. The
-        series treats rows as added or removed for both kinds of neighbours, because no row is in
-        two trials. Noise that several blocks share is drawn trial by trial.
+    Guarantees: nothing is paid. The trials are cells of an additional attribute. Every cell of this
+        attribute is measured separately. So each trial has separate noise of the block's scales.
+        The series treats rows as added or removed for both kinds of neighbours, because no row is
+        in two trials. Noise that several blocks share is drawn trial by trial.
     """
     if measurements.k_norm_groups():
         return _measure_trial_by_trial(measurements, codes, values, count, entropy)

@@ -171,8 +171,8 @@ def isolated_layers(
 ) -> list[Spec]:
     """Return Vega-Lite layers that show points without neighbours as dots.
 
-    A line does not show such points. If there are no rows, no layers are returned, because Vega
-    warns of layers without rows.
+    A line does not show such points. If there are no such points, no layers are returned, because
+    Vega warns of layers without rows.
     """
     if not any("alone" in row for row in records):
         return []

@@ -43,8 +43,8 @@ def suits_panels(picture: Picture) -> bool:
 def draw_panels(picture: Picture) -> Spec:
     """Draw a small chart of lines with bands over time for each group.
 
-    All charts have the same axis of answers, with one exception: if the groups differ much in size,
-    the lines of small groups would look flat.
+    All charts have the same axis of answers, with one exception: if the groups differ so much in
+    size that the lines of small groups would look flat, each chart has a separate axis.
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]

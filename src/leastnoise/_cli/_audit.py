@@ -17,7 +17,7 @@ from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
 
 _MEASURES = {
     "epsilon": "epsilon",
-    "mu": "mu: the shift of the Gaussian, in units of its noise",
+    "mu": "mu (the shift of the Gaussian, in units of its noise)",
     "rho": "rho",
 }
 _AUDIT_STATISTIC = (

@@ -60,7 +60,7 @@ def describe_payments(first_payment: int) -> tuple[str, str]:
     """Return the worst state of this run's payments, and a sentence about it.
 
     Args:
-        first_payment: the number of payments in the log before this run.
+        first_payment: the number of payments that were recorded before this run.
 
     Returns:
         The worst state of any payment, and a sentence about all payments.
@@ -285,7 +285,7 @@ def _report_error(error: BaseException, first_payment: int) -> int:
 
     Args:
         error: the error.
-        first_payment: the number of payments in the log before this run.
+        first_payment: the number of payments that were recorded before this run.
     """
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
         return BROKEN_PIPE  # stdout was closed; click turns only this error into SystemExit

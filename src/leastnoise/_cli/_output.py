@@ -34,8 +34,8 @@ def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
     """Return a decorator that adds options to a command.
 
     Args:
-        options: for each option its name, its type and its help text; the name of its parameter, if
-            it differs.
+        options: for each option its name, its type and its help text. If the parameter has another
+            name, this name follows the name of the option after a blank.
     """
 
     def decorate(command: Any) -> Any:

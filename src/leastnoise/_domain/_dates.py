@@ -175,7 +175,7 @@ class Dates(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the periods in order; cells for other values have none here.
+        """The labels of the periods in order, excluding cells for other values.
 
         Examples are ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
         13:00`` and ``Monday``.

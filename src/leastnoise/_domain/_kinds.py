@@ -188,7 +188,7 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the listed cells; cells for other values have none here."""
+        """The labels of the listed cells, excluding cells for other values."""
         return self.values
 
 

@@ -282,9 +282,8 @@ class PlanDetails:
         objective: the number that the plan minimises. It is the total squared error ("total"),
             another objective, or the budget that meets every target ("least").
         ended_early: the strategies whose search the time limit ended.
-        high_errors: for some tables, the ratio of two errors: the table's error, and its error in a
-            separate plan with an equal share of the budget. The tables are those with a ratio over
-            two.
+        high_errors: by table, the ratio of two errors: the table's error, and its error in a
+            separate plan with an equal share of the budget. Only ratios over two are listed.
         unit_bound: the planner's lower bound on the workload's total squared error at unit noise;
             it is 0 if the planner found no bound.
         largest_variance_over_least: for strategies that minimise the largest variance of a query,

@@ -116,7 +116,7 @@ def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return an (epsilon, delta) that covers a plan and its guard.
 
     It covers the sum of their epsilons and the sum of their mu squared. `_without_guard_in_mu`
-    divides by thousandths of the same size.
+    divides by the same number of thousandths.
     """
     sum_of_epsilons = budget.epsilon / (1 - guard_share)
     needed = _mu_squared_with_guard(budget, guard_share)

@@ -244,7 +244,10 @@ class Plan(ABC):
         return self.details.to_json()
 
     def lower_bound(self) -> float:
-        """Return a lower bound on the total squared error of plans of this class."""
+        """Return a lower bound on the total squared error with this kind of noise.
+
+        The bound holds for every unbiased plan.
+        """
         return self.expected_error().lower_bound
 
     def plot(self) -> Any:

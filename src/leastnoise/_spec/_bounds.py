@@ -232,7 +232,7 @@ def _searchable_settings(
 
 
 def _table_or_empty(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the table under the key ``name``, or an empty one without it."""
+    """Return the table under a key, or an empty table if there is none."""
     value = parts.get(name, {})
     return value if isinstance(value, Mapping) else {}
 

@@ -320,7 +320,7 @@ class Spec:
         rows: a public number of rows; None if not stated.
         strategy: the name of a strategy, or "auto".
         seconds: the CPU seconds that planning may take.
-        objective: the error that planning minimises: total, worst, relative or least.
+        objective: the error that planning minimises: "total", "worst" or "relative".
         ledger: the path of the ledger; None for the default.
         dataset: the name of the data in the ledger; None for the default.
         share: the share of the ledger that pays; empty without a share.

@@ -1,6 +1,6 @@
 """Warn about settings that are valid but probably mistaken.
 
-Examples of weak points are budgets that protect little, and errors that exceed the answers.
+Examples are budgets that protect little, and plans whose errors exceed the answers.
 """
 
 import math

@@ -88,7 +88,10 @@ class PageRow:
     statistic: Statistic | None = None
 
     def name(self, catalogue: Catalogue) -> str:
-        """Return the display name of the row: its tables, or its statistic and their quantities."""
+        """Return the display name of the row.
+
+        It names the tables. For a statistic, it names the statistic and the tables that it needs.
+        """
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
             return tables
@@ -166,7 +169,7 @@ class Draft:
 
     @property
     def horizon(self) -> str:
-        """The number of periods and the last day of the series; None if it has none."""
+        """The number of periods and the last day of the series; "" without a series."""
         if self.dates is None:
             return ""
         return f"{self.periods}, {self.dates.reaching(self.periods).end}"

@@ -825,12 +825,15 @@ def _checked_scales(
     """Check public standard deviations of measures; return them in order.
 
     Raises:
-        InputError: it is another measure, or not a number above 0 that the bounds allow.
+        InputError: the statistic needs no scales; a scale is of another measure; or it is not a
+            number above 0 that the bounds allow.
     """
     if scales is None:
         return ()
     if not FORMS[kind].has_scales:
-        raise refuse("scales", scales, f"left out for {kind}, because its errors do not need them")
+        raise refuse(
+            "scales", scales, f"left out for {kind}, because its errors do not depend on them"
+        )
     if not isinstance(scales, Mapping) or not all(name in variables for name in scales):
         advice = 'Write the standard deviation of each measure, such as { pay = "20000" }.'
         names = join_measures(variables)

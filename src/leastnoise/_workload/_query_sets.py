@@ -719,7 +719,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 def level_names(kind: Kind) -> tuple[str, ...]:
     """Return the names of an attribute's declared and implied levels."""
-    return tuple(each.name for each in (*kind.levels, *kind.implied_levels))
+    return tuple(attribute_level.name for attribute_level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, selection: object) -> list[Label]:

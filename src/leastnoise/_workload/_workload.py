@@ -775,7 +775,7 @@ def marginals(
         A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: exactly one of ``ways`` and ``upto`` must be stated; or there are fewer
+        InputError: neither or both of ``ways`` and ``upto`` are stated; or there are fewer
             attributes than ``ways``.
 
     >>> ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
@@ -903,8 +903,8 @@ def variance_queries(
 
     Raises:
         InputError: there is no such measure or attribute; the measure has weights or totals of
-            units; the size is not above 0; a target is stated without a size; or a scale is one
-            that the bounds do not allow.
+            units; the size is not above 0; a target is stated without a size; or the bounds do not
+            allow a scale.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.variance_queries(domain, "pay", by=["sex"])]
@@ -965,8 +965,8 @@ def correlation_queries(
 
     Raises:
         InputError: there is no such measure or attribute; the measure has weights or totals of
-            units; the size is not above 0; a target is stated without a size; or a scale is one
-            that the bounds do not allow.
+            units; the size is not above 0; a target is stated without a size; or the bounds do not
+            allow a scale.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -1028,7 +1028,7 @@ def regression_queries(
     Raises:
         InputError: there is no such measure or attribute; a measure occurs twice; a measure has
             weights or totals of units; the size is not above 0; a target is stated without a size;
-            or a scale is one that the bounds do not allow.
+            or the bounds do not allow a scale.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],

@@ -194,8 +194,6 @@ class ColumnReader:
     def boxes(self, clause: str, node: Node) -> tuple[CellBox, ...]:
         """Return disjoint boxes where a condition is true.
 
-        Raises an error if there are none.
-
         Raises:
             InputError: the condition cannot be computed, or is never true.
         """

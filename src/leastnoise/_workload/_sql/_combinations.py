@@ -141,7 +141,7 @@ class CombinationRatio:
 
     Attributes:
         dividend: the sum that is divided.
-        divisor: the sum by which the sum is divided.
+        divisor: the sum by which the dividend is divided.
     """
 
     dividend: CombinationSum

@@ -47,8 +47,6 @@ def keeps_nothing(clause: str, *names: str) -> InputError:
 def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
     """Return the intersection of two boxes.
 
-    Raises an error if it is empty.
-
     Raises:
         InputError: the conditions together leave no part of an attribute; the message names the
             clause.

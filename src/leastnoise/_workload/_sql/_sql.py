@@ -126,10 +126,7 @@ def _in_duckdb(tree: Node, day: dt.date | None, faults: Faults) -> Node:
     """
 
     def adapted(node: Node) -> Node:
-        """Return a node.
-
-        If DuckDB lacks its function, the function is replaced.
-        """
+        """Replace the function of a node if DuckDB lacks it."""
         with faults.collect(node):
             return in_duckdb(node, day)
         return node
