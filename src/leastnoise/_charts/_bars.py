@@ -110,7 +110,9 @@ def _draw_bars_with_digits(
     width_of_digits = estimate_width((row["text"] for row in rows), 200)
     if key_title:
         limit = 170
-    else:  # labels of several keys are long, and differ at their ends
+    else:
+        # Labels of several keys are long, and differ at their ends. They get the width that the
+        # digits and 130 pixels of bars leave over, within a range of layout.
         limit = max(230, min(290, WIDTH - width_of_digits - 130))
     key = key_encoding(key_title or None, limit)
     digits = {

@@ -356,7 +356,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """Return the options of a search that takes a part of the time.
 
-    The limit is enough for two kinds of strategies: those that are usually best, and promising
+    The limit is enough for the strategies that are usually best. It is also enough for promising
     strategies that take at most half of the time.
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]

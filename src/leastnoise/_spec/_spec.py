@@ -360,7 +360,7 @@ class Spec:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release; those for bounds first."""
+        """The searches that are paid for before the release: first bounds, then categories."""
         return (*self.bounds_searches, *self.searches)
 
     @property
@@ -675,7 +675,7 @@ class _DomainPart:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release; those for bounds first."""
+        """The searches that are paid for before the release: first bounds, then categories."""
         return (*self.bounds_searches, *self.searches)
 
 
