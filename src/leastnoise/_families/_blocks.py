@@ -292,9 +292,9 @@ def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _Bloc
 class _ErrorTerms(NamedTuple):
     """The coefficients of a workload in the error.
 
-    The error is the sum of four products: The factors of the products are: ``within_coefficients``
-    and the inverse forms; ``identity`` and the trace of P; ``coefficients`` and the forms of the
-    mean; ``identity_coefficient`` and the squared norm of the mean.
+    The error is the sum of four products. Their factors are: ``within_coefficients`` and the
+    inverse forms; ``identity`` and the trace of P; ``coefficients`` and the forms of the mean;
+    ``identity_coefficient`` and the squared norm of the mean.
     """
 
     within_coefficients: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
@@ -414,11 +414,9 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     many = blocks > _MOST_UNMEASURED_BLOCKS
     # The spacing of the first outer layer continues the sequence of inner layers. If the sums of
     # single blocks are measured, the spacing of the finest layer is used.
-    last = _FINEST_BUMP_SPACING * (
-        _BUMP_SPACING_RATIO
-        if width < 1.5 * _FINEST_BUMP_SPACING * _BUMP_SPACING_RATIO
-        else _BUMP_SPACING_RATIO**2
-    )
+    last = _FINEST_BUMP_SPACING * _BUMP_SPACING_RATIO
+    if width >= 1.5 * last:
+        last *= _BUMP_SPACING_RATIO
     rows = [np.full(blocks, 0.2 if many else 0.0)]
     for start, stop, height in _bump_layers(
         blocks, 16.0 if many else max(3.0, 1.15 * last / width), _COARSER_ABOVE, 0.2

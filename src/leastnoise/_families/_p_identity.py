@@ -73,9 +73,8 @@ _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estim
 # the least number of last steps of the best descent: at 10,853 cells they lower the error by 1.5%,
 # and 70 further steps lower it by 0.5%
 _LEAST_LAST_STEPS = 30
-_LEAST_DESCENT_GAIN = (
-    5e-5  # a descent ends if ten steps lower the logarithm of the squared error by less
-)
+# a descent ends if ten steps lower the logarithm of the squared error by less
+_LEAST_DESCENT_GAIN = 5e-5
 _BELLS_FOR_ENDS = 128  # maximum number of bells in the finest layer
 
 
@@ -167,12 +166,10 @@ def other_starts(size: int) -> Iterator[list[Window]]:
         yield [*blocks, *bump_rows(size, 0, 0.5, 1)]
     # On short attributes, one more or one fewer row changes the error by a few parts in a thousand,
     # and a trial takes little time.
-    counts = sorted(
-        {
-            max(2, min(64, size // cells))
-            for cells in ((16, 14, 12) if size <= _MOST_CELLS_OF_ALL_STARTS else (16,))
-        }
-    )
+    cells_per_row: tuple[int, ...] = (16,)
+    if size <= _MOST_CELLS_OF_ALL_STARTS:
+        cells_per_row = (16, 14, 12)
+    counts = sorted({max(2, min(64, size // cells)) for cells in cells_per_row})
     for p in counts:
         for seed in range(_random_starts(size)):
             yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
@@ -682,12 +679,10 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
         if gram.is_matrix_only:
             gram, order = order_cells(gram)
         runs = [_descend_from_bells(gram, effort), _DescentRun(gram, total_start(gram))]
-        if gram.size <= _MOST_CELLS_OF_ALL_STARTS or gram.is_matrix_only:
-            runs.append(
-                _descend_from_blocks(
-                    gram, (2 if gram.size <= _MOST_CELLS_OF_ALL_STARTS else 1) * effort
-                )
-            )
+        if gram.size <= _MOST_CELLS_OF_ALL_STARTS:
+            runs.append(_descend_from_blocks(gram, 2 * effort))
+        elif gram.is_matrix_only:
+            runs.append(_descend_from_blocks(gram, effort))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
