@@ -59,7 +59,7 @@ DETECTION_PROBABILITY = 0.95  # that a search finds a key of `detectable_units` 
 # share use less of delta. More of it is left for the keys that only one person has, and their
 # threshold is then lower.
 _KEY_NOISE_FACTORS = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
-_MOST_THRESHOLD = 2**40  # threshold
+_MOST_THRESHOLD = 2**40  # the largest threshold for keys that is tried
 # For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded
 # Gaussian costs less than the discrete one.
 NOISES: dict[type[Budget], tuple[Noise, ...]] = {

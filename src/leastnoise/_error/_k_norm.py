@@ -203,9 +203,8 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-_QUADRATURE_NODES = (
-    256  # nodes of the quadrature; more nodes change the variances by less than 1e-9
-)
+# nodes of the quadrature; more nodes change the variances by less than 1e-9
+_QUADRATURE_NODES = 256
 
 
 class LargeScaleVariances:

@@ -73,9 +73,8 @@ Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
-_MOST_SEPARATE_BLOCKS = (
-    4  # components that occur in more than this number of blocks are summed in one pass
-)
+# components that occur in more than this number of blocks are summed in one pass
+_MOST_SEPARATE_BLOCKS = 4
 _MOST_TOGETHER = 2**20  # maximum number of array entries of blocks in one batch
 _MOST_SORTED = 2**20  # maximum number of queries along all attributes whose rows are sorted
 # a query's component along the total is treated as 0 below this fraction of its norm

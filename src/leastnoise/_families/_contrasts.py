@@ -28,9 +28,8 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Dense, Operator, dense
 from leastnoise._trusted.measurements import Factor
 
-_RIDGE_WEIGHT = (
-    1e-8  # a small weight on directions that no query uses keeps the rows linearly independent
-)
+# a small weight on directions that no query uses keeps the rows linearly independent
+_RIDGE_WEIGHT = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -145,12 +145,10 @@ _MOST_MERGED = 1200  # maximum number of requested tables of which pairs are mer
 # all
 _MOST_CHOSEN = 1 << 25
 _ROUGH_WEIGHT_STEPS = 15  # steps of the rough weights by which starts are compared
-_BLOCKS_OF_PLACEMENTS = (
-    60  # blocks of all placements on one design; there are at least three placements
-)
-_PLACEMENT_SEED = (
-    4  # seed of the random order in which attributes are placed on the points of a design
-)
+# blocks of all placements on one design; there are at least three placements
+_BLOCKS_OF_PLACEMENTS = 60
+# seed of the random order in which attributes are placed on the points of a design
+_PLACEMENT_SEED = 4
 
 
 def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
