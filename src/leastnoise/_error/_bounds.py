@@ -208,8 +208,9 @@ def _norms_with_levels(
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
     """Return nuclear norms of level tables by residual space, and of other tables.
 
-    Tables of levels share residual spaces, so they have one common norm. Every other table has a
-    separate norm, also a table of levels whose residual spaces cannot be joined.
+    Tables of levels share residual spaces, so they have one common norm. If their spaces cannot be
+    joined, tables of levels on the same attributes have a common norm. Every other table has a
+    separate norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []

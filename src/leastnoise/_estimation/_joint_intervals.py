@@ -24,10 +24,7 @@ from leastnoise._workload import Product
 
 _SEED = 20251129  # of the simulation, which is public; any number
 _MOST_SIMULATED = 2**22
-"""The largest numbers of one simulation.
-
-They limit measured numbers times answers, and answers times draws.
-"""
+"""The largest number of answers times measured numbers, and of answers times draws."""
 
 
 def simulate_answers(

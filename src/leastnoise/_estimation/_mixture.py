@@ -44,9 +44,8 @@ _LEAST_RESIDUAL_DECREASE = 0.01
 # relative to the first penalty
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
-_THRESHOLD_FRACTION = (
-    0.7  # fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
-)
+# fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
+_THRESHOLD_FRACTION = 0.7
 # the least count of a cell is this fraction of the noise, divided evenly among all cells
 _LEAST_COUNT_RATIO = 0.05
 _SMOOTHING_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
@@ -311,8 +310,7 @@ class _Fit:
         """Return the sum of squared residuals, and half its two gradients.
 
         The first gradient is with respect to the distributions. It still has to be multiplied by
-        the shares.
-        The second gradient is with respect to the shares.
+        the shares. The second gradient is with respect to the shares.
         """
         parts = self.parts
         pulls = self.pulls

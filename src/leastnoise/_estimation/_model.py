@@ -342,9 +342,8 @@ class ModelEstimator:
         """The kept fraction of each measured residual, shape (3, size classes).
 
         The axes are tables of one to three attributes, and classes of cells by their fitted counts.
-        The fraction is 1 minus a ratio. The
-        numerator is the noise that the model does not follow, plus two standard errors. The
-        denominator is the squared gap.
+        The fraction is 1 minus a ratio. The numerator is the noise that the model does not follow,
+        plus two standard errors. The denominator is the squared gap.
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
@@ -530,11 +529,11 @@ class ModelEstimator:
     def _possible_ranges(
         self, names: Names, table: NoisyTable, bin_counts: FloatArray
     ) -> FloatArray:
-        """Return the length of the range in which each cell of a table lies.
+        """Return the largest minus the least possible count of each cell.
 
-        A cell has at most as many rows as each of its values. In its bin, the other cells have at
-        most as many rows as their values. Values get two standard errors more than they were
-        measured with, so that a range rarely leaves out a cell.
+        A cell has at most as many rows as each of its values. It has at least the rows of its bin
+        that exceed the largest possible counts of the other cells. The measured counts of values
+        are increased by two standard errors, because true counts may be larger.
 
         Args:
             names: the attributes of the table.

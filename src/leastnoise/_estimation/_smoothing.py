@@ -344,7 +344,7 @@ def level_prior(
 def _stein_factor(
     distances: FloatArray, posterior_variances: FloatArray, noise_variances: FloatArray
 ) -> float:
-    """Return by which fraction a level moves to its posterior means.
+    """Return the fraction of the way that a level moves to its posterior means.
 
     If the posteriors are right, the noise that they remove explains the distances of measured
     differences from their means. If the distances are larger, all means of the level are moved back

@@ -109,7 +109,7 @@ def _round_rows(
 ) -> IntArray:
     """Round cells to whole numbers that meet the sums.
 
-    A large problem is split into groups of children, which are solved one after another.
+    A large problem is first solved for groups of children, then for the children of each group.
     """
     children, width = cells.shape
     if cells.size > _MOST_CELLS and children > 2:

@@ -140,11 +140,11 @@ class DroppedBucketsEstimate:
 
         The possibly missing amount is never added to an answer.
         """
-        # An answer without any kept cell is 0. Its stated noise is the noise of the measured sums
-        # that did not exceed it. The sides bound the sum of all values, in kept or omitted cells.
-        # No sum of a cell is below 0. So the estimate from all measurements bounds a sum from
-        # above. A sum can be below its answer by at most the amount that omitted cells added to the
-        # answer.
+        # An answer without any kept cell is 0. Its stated noise is the noise of the measured sums,
+        # which did not exceed this noise. The sides bound the sum of all values, in kept or omitted
+        # cells. No sum of a cell is below 0. So the estimate from all measurements bounds a sum
+        # from above. A sum can be below its answer by at most the amount that omitted cells added
+        # to the answer.
         values = answers_of(product, self.kept.even)
         variances = self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))

@@ -359,7 +359,7 @@ def noisy_moments(
         measure: the measure.
         counts: the estimated numbers of values.
         sums: the estimated sums, in units of the measure.
-        squares: the estimated sums of squared deviations, in squared units.
+        squares: the estimated sums of squared deviations, in units of the squared deviation.
     """
     deviation = squared_deviation(plan.domain, measure)
     of = deviation.of

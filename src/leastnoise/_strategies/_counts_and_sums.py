@@ -8,8 +8,8 @@ each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has t
 plus m^2 times the variance of the count. So a planner's strategy for counts can be measured on both
 ends. It is planned for counts, with the combined importance of counts and sums. Tables that are
 requested only as counts are planned separately. With Gaussian noise, the counts of all tables are
-measured as well. The two ends alone would determine counts and centred sums with a fixed ratio of
-errors. The split of the budget between these parts is searched, with the exact error
+measured as well. Otherwise the two ends would determine counts and centred sums with a fixed ratio
+of errors. The split of the budget between these parts is searched, with the exact error
 (docs/mathematics.md, section 8).
 """
 

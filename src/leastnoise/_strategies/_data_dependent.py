@@ -158,11 +158,11 @@ def first_levels(
 ) -> tuple[tuple[int, ...], FloatArray]:
     """Return the block widths to measure first, and weights of the levels.
 
-    The widest blocks have an eighth of all cells. A total or prefix sum that consists of many
-    blocks includes the noise of all of them. The levels between these blocks and the cells have
-    about equal ratios of widths, at most 16. The weights have the least error for the costs. They
-    are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so wide
-    blocks get more of the budget.
+    The widest blocks have an eighth of all cells, because a total or prefix sum that consists of
+    many blocks includes the noise of all of them. The levels between these blocks and the cells
+    have about equal ratios of widths, at most 16. The weights have the least error for the costs.
+    They are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so
+    wide blocks get more of the budget.
     """
     from scipy.optimize import minimize
 

@@ -6,10 +6,10 @@ the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 ``fourier`` measures the Fourier coefficients of the requested marginals. It uses the binary coding
 of the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
 ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
-sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each value is multiplied
-by a product of such signs along tau. The coefficients on tau are the sums of these products over
-all cells of the other attributes. All coefficients on the same set tau contribute equally to the
-requested tables, so they have a common weight. Its best value has a closed form for every set.
+sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each count is multiplied
+by a product of such signs along tau. The coefficients on tau are the sums of the results over all
+cells. All coefficients on the same set tau contribute equally to the requested tables, so they have
+a common weight. Its best value has a closed form for every set.
 
 ``residual_max`` measures the same spaces as ``residual``. It minimises the largest variance of a
 cell, not the sum of variances (ResidualPlanner, arXiv 2305.08175).

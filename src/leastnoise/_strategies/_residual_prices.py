@@ -13,7 +13,7 @@ of rows in these cells add up to q(s). The unit shifts the two spaces by at most
 where v - u / n is replaced by 0 if it is negative and tau is not empty. The cost of a plan is the
 largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
 weights. For each s, the best weights have a closed form. The best s is found by a search. Between
-two numbers of full cells, q(s) and s^2 are interpolated. The weights are those at which the two
+two numbers of full cells, q(s) and s^2 are interpolated. The weights are chosen so that the two
 numbers have equal costs.
 """
 
