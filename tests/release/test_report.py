@@ -675,3 +675,19 @@ def test_intervals_of_named_attributes_are_words():
     names["attributes"]["rent"] = {"en": "rent", "de": "Miete"}
     texts = display_texts(Options(names=names), ln.Domain(kinds), "en")
     assert texts["rent"] == {"[0, 1000]": "0 to 1,000", "(1000, 2000]": "over 1,000 to 2,000"}
+    names["attributes"]["rent"] = {"name": "year", "thousands": False}
+    texts = display_texts(Options(names=names), ln.Domain(kinds), "en")
+    assert texts["rent"] == {"[0, 1000]": "0 to 1000", "(1000, 2000]": "over 1000 to 2000"}
+
+
+def test_limit_within_cells_is_stated_once():
+    domain = ln.Domain(sex=["F", "M"], month=ln.Integers(1, 4))
+    unit_counts = ln.queries(domain, {"month": "identity"}, count="units")
+    bound = ln.PerCellBound(1, "month")
+    privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=2, max_per_cell=bound)
+    frame = pd.DataFrame({"id": [1, 1, 2], "sex": ["F", "M", "M"], "month": [1, 2, 2]})
+    for workload in (unit_counts, unit_counts + ln.marginals(domain, ways=1)):
+        release = ln.release(ln.plan(workload, privacy), frame, seed=1)
+        text = " ".join(list_file_notices(release))
+        assert text.count("in any one cell of month") == 1
+        assert "counted in at most 2 of the cells" in text

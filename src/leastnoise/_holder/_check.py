@@ -371,7 +371,7 @@ class _ColumnCounter:
     def count_chunk(self, chunk: Iterator[IntArray]) -> IntArray:
         """Count a chunk, and return the cells of its rows.
 
-        The encoded columns of the chunk come next.
+        The next items of ``chunk`` are the encoded columns of this counter.
         """
         return self.add(*(next(chunk) for _ in self.encoders))
 

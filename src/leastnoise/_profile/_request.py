@@ -53,7 +53,8 @@ class ProfileRequest:
         source: a path, a `DatabaseTable` or a data frame.
         epsilon: the epsilon of the profile's budget.
         delta: the delta of the profile's budget, for searches for categories; None for no delta.
-        unit: ``"row"``, or the column that names a person; None if no column seems to contain it.
+        unit: ``"row"``, or the column that names a person; None if no column seems to name a
+            person.
         max_rows: the largest number of rows of a person that count. If None, it is chosen from the
             histogram of the number of rows per person. It must be None for ``"row"``.
         layout: settings of ``[source]`` on the format of a file, such as ``delimiter``.

@@ -93,7 +93,7 @@ class CategoriesManifest:
     Attributes:
         format: the format and its version.
         written: the day on which the search was finished.
-        private: False if the noise came from a seed, so that the result is not private.
+        private: False if the noise came from a seed; the result is then not private.
         promise: the privacy guarantee and what the search finds, in words.
         units: what the noisy numbers of units mean.
         plan: the plan of the search.

@@ -134,7 +134,7 @@ class BoundsManifest:
     Attributes:
         format: the format and its version.
         written: the day on which the search was finished.
-        private: False if the noise came from a seed, so that the result is not private.
+        private: False if the noise came from a seed; the result is then not private.
         promise: the privacy guarantee and what the search finds, in words.
         low: the lower bound, as text.
         high: the upper bound, as text.

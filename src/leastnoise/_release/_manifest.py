@@ -130,7 +130,8 @@ class MeasuredBlock:
         row_weights: whether queries have different weights.
         measure: the summed measure; None for counts.
         ends: whether the distances to both bounds of the measure are summed.
-        k_norm_group: the number of the tables that share K-norm noise; None for other noise.
+        k_norm_group: the number of the group of tables with common K-norm noise; None for other
+            noise.
     """
 
     attributes: tuple[str, ...]
@@ -194,7 +195,7 @@ class IntervalFacts:
         half_width_in_noise_std: the half width of intervals, in standard errors.
         half_width_added: the width that is added on each side for grid and rounding.
         method: how intervals are computed, in words.
-        notice: the effect of public bounds on intervals; None without an effect.
+        notice: the rows and amounts that limits cut, in sentences; None without limits.
         does_not_cover: the errors that intervals do not cover, in sentences.
     """
 
@@ -233,7 +234,7 @@ class AnswerFacts:
         layout: the layout of the files.
         formats: the formats in which answers are written.
         unit: the unit of the answers.
-        of: the rows of a unit that count, in a sentence; empty if all rows count.
+        of: the rows of a unit that count, in a phrase; empty if all rows count.
         columns: the meaning of each column.
         too_large_to_write: notes on tables that are too large for the files.
         number_of_tables: the number of tables.

@@ -517,13 +517,16 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
         "(null)": catalogue.say("null_cell"),
         "(outside)": catalogue.say("outside_cell"),
     }
+    display_names = options.names_in(catalogue.language)
     texts: dict[str, Mapping[str, str]] = {}
     for name in domain.names:
         labels = domain.kind(name).further_labels
         translated = {label: translations[label] for label in labels}
         changed = {label: text for label, text in translated.items() if text != label}
-        if options.names_in(catalogue.language).attribute(name).name:
-            changed.update(_texts_of_intervals(domain.kind(name), catalogue))
+        names = display_names.attribute(name)
+        if names.name:
+            with_format = catalogue.with_format(names.number_format)
+            changed.update(_texts_of_intervals(domain.kind(name), with_format))
         if changed:
             texts[name] = changed
     for name, texts_of_codes in options.labels.items():

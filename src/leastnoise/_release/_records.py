@@ -44,7 +44,7 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntAr
 from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, cell_sets, marginals
 
-_HOURS_PER_DAY = 24  # hours per day
+_HOURS_PER_DAY = 24
 _MOST_GROUPS = 4096  # groups of units; counting each takes a pass over the rows
 _LEAST_VARIANCE = 1e-300  # replaces a divisor of 0; the smallest normal double is 2e-308
 _LEAST_WHOLE_WIDTH = 100  # in bins of this width, values drawn with three digits are whole
@@ -510,10 +510,9 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
     with_time = kind.by in ("hour", "hour_of_day")
     part = random.random(len(codes))
     if with_time:
-        day = np.floor(part * days).astype(np.int64)
-        hours = first * _HOURS_PER_DAY + (
-            codes if kind.by == "hour" else day * _HOURS_PER_DAY + codes
-        )
+        hours = first * _HOURS_PER_DAY + codes
+        if kind.by == "hour_of_day":
+            hours += np.floor(part * days).astype(np.int64) * _HOURS_PER_DAY
     else:
         cells = np.array(
             [period_of((first + day) * _HOURS_PER_DAY, kind.by) - kind.first for day in range(days)]

@@ -916,7 +916,7 @@ class TableEntry:
         largest_std: the largest standard error of the noise in an answer.
         promised_rmse: the expected error in the plan; None if it depends on the data.
         leaves_out: the attributes without whose value a row is not in the table.
-        of: the rows of a unit that count, in a sentence; empty if all rows count.
+        of: the rows of a unit that count, in a phrase; empty if all rows count.
     """
 
     query: str

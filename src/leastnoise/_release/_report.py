@@ -209,10 +209,8 @@ def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
 def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
     """Return the notices for the top of the page, the guard's counts last."""
     guard = sentences.describe_guard_counts(release, catalogue)
-    beyond_bounds = sentences.list_values_beyond_bounds(release, catalogue)
-    files = sentences.list_file_notices(release, catalogue)
     notices = [
-        *(notice for notice in files if notice not in beyond_bounds),
+        *sentences.list_page_notices(release, catalogue),
         *sentences.list_clipped_values(release, catalogue),
     ]
     return notices if guard is None else [*notices, guard]

@@ -699,7 +699,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def has_row_limit(release: Release, product: Product | None = None) -> bool:
-    """Return whether the row limit of units cuts rows of a table, or of any.
+    """Return whether the row limit of units cuts rows of a table, or of any table.
 
     Counts of units and totals of units use all rows of a unit; their limit is on its cells.
     """
@@ -755,7 +755,7 @@ def describe_cut_cells(release: Release, catalogue: Catalogue = ENGLISH) -> str 
     """Return sentences on counts of units that omit cells of a unit, or None.
 
     A unit is counted in at most ``max_rows`` cells of a table. The result is None if no table has
-    more cells than this.
+    more cells than this. If rows are also limited, `describe_cut_rows` states the further limits.
     """
     most = release.privacy.max_rows
     products = [
@@ -770,6 +770,8 @@ def describe_cut_cells(release: Release, catalogue: Catalogue = ENGLISH) -> str 
         **name_unit(release.privacy, catalogue),
     }
     limit = catalogue.say_count("units_limited", most, **values)
+    if has_row_limit(release):
+        return limit
     return " ".join([limit, *_list_further_limits(release, catalogue)])
 
 
@@ -798,10 +800,14 @@ def _join_table_names(products: Sequence[Product], catalogue: Catalogue) -> str:
         for product in products
     ]
     distinct_names = list(dict.fromkeys(filter(None, tables)))
-    names = distinct_names[:_MOST_LISTED_TABLES]
-    if len(distinct_names) > _MOST_LISTED_TABLES:
-        names.append("...")
-    return catalogue.join_names(names)
+    return catalogue.join_names(_shorten_list(distinct_names))
+
+
+def _shorten_list(names: list[str]) -> list[str]:
+    """Return the first names, followed by "..." if there are more."""
+    if len(names) <= _MOST_LISTED_TABLES:
+        return names
+    return [*names[:_MOST_LISTED_TABLES], "..."]
 
 
 def list_cut_amounts(
@@ -1015,9 +1021,9 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that the report shows above all numbers.
 
-    A warning appears in five cases: the row limit may have cut over a tenth of the rows; over a
-    tenth was not used; over a tenth is left out of some tables; over a tenth has a value beyond a
-    bound of a sum; or the number of omitted rows is unknown.
+    A warning appears in these cases: limits may have cut over a tenth of the rows, or of an amount;
+    counts of units omit cells; over a tenth of the rows has a value beyond a bound of a sum, was
+    not used, or is left out of some tables; or the number of omitted rows is unknown.
     """
     share = estimate_cut_share(release.receipt.guard, release.level)
     if share is None or share.share > MANY_ROWS_SHARE:
@@ -1257,8 +1263,19 @@ def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> li
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files of a release.
 
-    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows, values
-    beyond the bounds of sums, and tables that are not written.
+    To the notices of `list_page_notices` they add values beyond the bounds of sums.
+    """
+    return [
+        *list_page_notices(release, catalogue),
+        *list_values_beyond_bounds(release, catalogue),
+    ]
+
+
+def list_page_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
+    """Return the notices for readers of the report, without clipped values.
+
+    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows and tables
+    that are not written.
     """
     large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [
@@ -1273,15 +1290,12 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
         ),
         *list_non_additive_tables(release, catalogue),
         *list_answer_notices(release, catalogue),
-        *list_values_beyond_bounds(release, catalogue),
         *large,
     ]
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a list with a sentence that names non-additive tables.
-
-    The list is empty if there are no such tables.
 
     The list is empty if post-processing leaves all tables additive.
     """
@@ -1297,15 +1311,11 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
     tables = [titles.get(name, name) for name in release.tables.not_additive]
     if not catalogue.names.is_empty:
         tables = [catalogue.say("quoted", name=title) for title in tables]
-    listed = [
-        *tables[:_MOST_LISTED_TABLES],
-        *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
-    ]
     return [
         catalogue.say(
             "biased_disagree",
             columns=catalogue.join_names(columns),
-            tables=catalogue.join_names(listed),
+            tables=catalogue.join_names(_shorten_list(tables)),
         )
     ]
 

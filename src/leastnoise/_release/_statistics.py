@@ -403,9 +403,8 @@ def format_interval(
     if math.isnan(low):
         return catalogue.format_number(value), catalogue.say("unbounded")
     digit_spread = (high - low) / 8
-    if catalogue.number_format != PLAIN_NUMBERS:  # the number format determines the digits
-        shown, *ends = (catalogue.format_number(each, digit_spread) for each in (value, low, high))
-    elif end_format is not None and end_format.decimals is not None:
+    is_plain = catalogue.number_format == PLAIN_NUMBERS  # otherwise it determines the digits
+    if is_plain and end_format is not None and end_format.decimals is not None:
         with_ends = catalogue.with_format(end_format)
         ends = [with_ends.format_number(end) for end in (low, high)]
         decimals = end_format.decimals
@@ -414,10 +413,10 @@ def format_interval(
             if digit_spread > 0:
                 decimals = min(decimals, meaningful_decimals(digit_spread))
         shown = catalogue.with_format(replace(end_format, decimals=decimals)).format_number(value)
-    elif digit_spread > 0:
-        shown, *ends = (catalogue.format_number(each, digit_spread) for each in (value, low, high))
-    else:
+    elif is_plain and not digit_spread > 0:
         shown, *ends = (catalogue.localize(format_digits(each)) for each in (value, low, high))
+    else:
+        shown, *ends = (catalogue.format_number(each, digit_spread) for each in (value, low, high))
     return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
 
 

@@ -43,7 +43,7 @@ _DESIGN_KEYS = ("sample", "population", "deviation")
 _FLAG_KEYS = ("caution", "unreliable", "suppress")
 _RULE_KEYS = (*_METHODS, "deviation")
 _SURVEY_KEYS = (*_METHODS, *_DESIGN_KEYS, *_FLAG_KEYS, "tables")
-_LARGEST_EXACT_DOUBLE = 1e15  # doubles represent whole numbers up to this size exactly
+_LARGEST_NUMBER = 1e15  # in a spec; doubles represent whole numbers up to this size exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,7 +431,7 @@ def _check_rule(location: str, rule: Mapping[str, Any], allowed: Sequence[str]) 
 def _check_number(subject: str, value: Any, *, may_be_zero: bool = False) -> str:
     """Return a checked number as text with its exact value."""
     number = exact(subject, value)
-    if not (0 < number <= _LARGEST_EXACT_DOUBLE or (may_be_zero and number == 0)):
+    if not (0 < number <= _LARGEST_NUMBER or (may_be_zero and number == 0)):
         lowest = "at least 0" if may_be_zero else "above 0"
         raise refuse(subject, number_text(number), f"a number {lowest}, up to 1e15")
     return str(number)

@@ -268,7 +268,8 @@ class Table(ResultTable):
         local: the locally non-negative answers; None if not requested.
         top_down: the consistent whole answers, from the total down; None if not requested.
         rounded_to: the step to which answers are rounded; 0 without rounding.
-        privacy: the privacy of the release.
+        privacy: the privacy of the release; None for counts and totals of units, which use
+            all rows of a unit.
     """
 
     product: Product
@@ -794,7 +795,8 @@ class Tables(LazySequence[Table]):
         joint_estimates: the estimates of non-negative least squares, by measure.
         local_estimates: the locally non-negative estimates, by measure.
         library: the library of data frames; None to choose an installed one.
-        privacy: the privacy of the release.
+        privacy: the privacy of the release; None if the release counts units by their number
+            of rows.
         public_counts: the public counts that answers agree with.
         impossible: the combinations of cells that no row has.
         linked_suppression: returns which answers of a table are suppressed because a mean of them

@@ -51,6 +51,7 @@ from leastnoise._release._locales import (
     localize_number,
 )
 from leastnoise._release._names import (
+    MOST_DECIMALS,
     NO_NAMES,
     PLAIN_NUMBERS,
     Names,
@@ -179,9 +180,12 @@ class Catalogue:
         return format_month(dt.date(int(year), int(month), 1), self.language)
 
     def format_exact(self, value: Fraction) -> str:
-        """Return an exact number as text with separators and all of its digits."""
+        """Return an exact number as text with all of its digits.
+
+        The number format determines whether it has separators.
+        """
         whole, point, decimals = readable(value).partition(".")
-        if whole.lstrip("-").isdecimal() and int(whole):
+        if self.number_format.thousands and whole.lstrip("-").isdecimal() and int(whole):
             whole = f"{int(whole):,}"
         return self.localize(whole + point + decimals)
 
@@ -216,7 +220,7 @@ class Catalogue:
         decimals = number_format.decimals
         if decimals is None:
             decimals = meaningful_decimals(uncertainty)
-        text = self._localize_answer(value, min(decimals, 12))
+        text = self._localize_answer(value, min(decimals, MOST_DECIMALS))
         if number_format.percent:
             return add_percent_sign(text, self.language)
         return text

@@ -492,9 +492,8 @@ def _missing_columns_reason(
             f"{', '.join(of_totals)}"
         )
     return (
-        "with high confidence, nearly all of about "
-        f"{pluralize(max(used_rows, 0), 'used row')} have no "
-        f"value in {', '.join(map(repr, missing))} that the domain keeps, so "
+        f"with high confidence, nearly all of about {pluralize(max(used_rows, 0), 'used row')} "
+        f"have no value in {', '.join(map(repr, missing))} that the domain keeps, so "
         f"{', and '.join(consequences)}. If so few rows may have one, let the others be a cell "
         'of the attribute (null = "cell" or outside = "other").'
     )

@@ -610,8 +610,8 @@ def _may_be_same_table(current: SecondTable, recorded: SecondTable) -> bool:
     return current == recorded
 
 
-# The memory for each answer, in bytes: measured on the largest tables of each kind (identities,
-# prefixes and all ranges of 10^6 answers) and rounded up.
+# Memory in bytes, measured on the largest tables of each kind (identities, prefixes and all ranges
+# of 10^6 answers) and rounded up.
 _BYTES_PER_CELL = 64  # counts, noise and noisy answers, for each cell of the largest measured table
 _BYTES_PER_NOISY_ANSWER = 16  # for each noisy answer, as long as the release runs
 _BYTES_PER_ANSWER = 100  # for each answer of the largest table

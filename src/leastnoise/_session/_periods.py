@@ -412,8 +412,7 @@ def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
             f"The directory {target} has a release of {released_labels[0]}, but the ledger has not "
             "drawn this period. Either the ledger and the private file are an older copy, or the "
             "directory belongs to another series. Put back the newest ledger and private file, or "
-            "choose another "
-            "directory for a new series. Nothing was drawn."
+            "choose another directory for a new series. Nothing was drawn."
         )
 
 

@@ -271,8 +271,8 @@ def read_table(
         if with_usage:
             raise InputError(
                 "A release that counts units by their number of rows cannot have a guard: it uses "
-                "every row, so a guard has nothing to check. Leave out the guard; nothing "
-                "was spent."
+                "every row, so a guard has nothing to check. Leave out the guard; nothing was "
+                "spent."
             )
         (attribute,) = plan.domain.names
         return _read_unit_sizes(plan, attribute, source, progress)

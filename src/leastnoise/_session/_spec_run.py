@@ -453,8 +453,7 @@ def _refuse_seeded_searches(spec: Spec) -> None:
             raise InputError(
                 f"A release that is paid for needs a paid search for {search.name}. The search was "
                 "run with a seed, so its result protects nobody. Search again without a seed, or "
-                "release "
-                "with one."
+                "release with one."
             )
 
 
