@@ -6,8 +6,9 @@ TaMM uses the sparse vector technique.
 
 The queries are prefix sums up to the ends of equal bins. The amounts have light and heavy tails (a
 Pareto tail of index 1 or less has no mean), a public maximum up to a hundred times too large, no
-small values, or few records. The errors are the paper's, before and after isotonic regression, and
-the root mean square error over the largest sum.
+small values, or few records. With a public maximum above 2^23, the buckets measure amounts in a
+larger unit. The errors are the paper's, before and after isotonic regression, and the root mean
+square error over the largest sum.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from leastnoise._trusted.kernel import Entropy, SeededEntropy
 
 START = 50_000
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
+# largest public maximum, in units, for which `truncated_sums` has coefficients of six bits
+_MOST_UNITS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +47,24 @@ class Shape:
 
     def cut_sums(self, sums: PrefixSums, threshold: int) -> Wholes:
         """Sum the values clipped at a threshold by bin; exact."""
+        return self._sum_by_bin(sums, np.minimum(self.values, threshold))
+
+    @property
+    def unit(self) -> int:
+        """The smallest power of ten with a public maximum of at most 2^23 units."""
+        unit = 1
+        while self.maximum > unit * _MOST_UNITS:
+            unit *= 10
+        return unit
+
+    def sums_in_units(self, sums: PrefixSums) -> Wholes:
+        """Sum the values by bin, each rounded to a whole number of units; exact."""
+        return self._sum_by_bin(sums, np.rint(self.values / self.unit))
+
+    def _sum_by_bin(self, sums: PrefixSums, amounts: Reals | Wholes) -> Wholes:
+        """Sum an amount of each record by the bin of its value."""
         position = np.searchsorted(sums.edges, self.values)
-        return np.bincount(
-            position, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)
-        ).astype(np.int64)
+        return np.bincount(position, weights=amounts, minlength=len(sums.edges)).astype(np.int64)
 
 
 def shapes(seed: int = 0) -> Iterator[Shape]:
@@ -82,12 +99,21 @@ def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
     )
 
 
-def _answers(
+@cache
+def _in_units(sums: PrefixSums, unit: int) -> PrefixSums:
+    """Return the queries with their edges in units, rounded up."""
+    return PrefixSums(edges=-(-sums.edges // unit), last=sums.last)
+
+
+def draw_answers(
     method: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
 ) -> Reals:
     """Draw noisy answers, shape (trials, m)."""
     if method == "buckets":
-        return bucketed_answers(shape.cut_sums(sums, shape.maximum), sums, epsilon, trials, entropy)
+        in_units = bucketed_answers(
+            shape.sums_in_units(sums), _in_units(sums, shape.unit), epsilon, trials, entropy
+        )
+        return shape.unit * in_units
     answers = []
     candidates = geometric_candidates(START, "1.2", shape.maximum)
     for _ in range(trials):
@@ -123,9 +149,9 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
         for epsilon in EPSILONS:
             scores = []
             for method in ("tamm", "optimum", "buckets"):
-                answers = _answers(method, shape, sums, epsilon, trials, SeededEntropy(seed))
+                answers = draw_answers(method, shape, sums, epsilon, trials, SeededEntropy(seed))
                 errors = [
-                    relative_errors(value, truth).mean() for value in (answers, monotone(answers))
+                    relative_errors(values, truth).mean() for values in (answers, monotone(answers))
                 ]
                 scores.append(
                     (*errors, float(np.sqrt(np.mean((answers - truth) ** 2)) / truth[-1]))

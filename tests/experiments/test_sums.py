@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from experiments import sums as experiment
 from experiments import sums_mechanisms as mechanisms
+from experiments import sums_shapes
 from leastnoise._cli import load_command
 from leastnoise._trusted.kernel import SeededEntropy
 
@@ -150,6 +151,18 @@ def test_ours_beats_the_published_best_on_incomes() -> None:
     theirs = mean_error(lambda: mechanisms.svt_threshold(column, epsilon / 10, entropy), "tamm")
     # The ratio is 0.3 over 100 trials; errors have a standard deviation of about 0.6 of the mean.
     assert ours < 0.8 * theirs
+
+
+def test_buckets_take_the_largest_maximum_of_the_shapes() -> None:
+    shape = max(sums_shapes.shapes(), key=lambda shape: shape.maximum)
+    sums = mechanisms.PrefixSums(
+        edges=shape.maximum // 20 * np.arange(1, 21), last=np.arange(20, dtype=np.int64)
+    )
+    answers = sums_shapes.draw_answers("buckets", shape, sums, Fraction(1), 10, SeededEntropy(5))
+    truth = np.cumsum(shape.cut_sums(sums, shape.maximum))
+    assert shape.unit == 10
+    # The error is about 0.002 of the largest sum; sums in another unit would be ten times off.
+    assert (np.abs(answers.mean(axis=0) - truth) < 0.02 * truth[-1]).all()
 
 
 def test_the_benchmark_prints_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
