@@ -3,7 +3,7 @@
     python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only
     ADULT ...]
 
-Noise comes from a seed, so nothing in the output is private. The label of a mechanism says if it is
+Noise comes from a seed, so nothing in the output is private. Labels mark the mechanisms that are
 never private.
 """
 

@@ -174,16 +174,16 @@ class Baseline:
         return np.asarray(self.mechanism(cells, exact_epsilon, entropy, ranges), dtype=np.float64)
 
 
-def all_ranges(size: int, max_widths: int = 64) -> Ranges:
+def all_ranges(size: int, max_blocks: int = 64) -> Ranges:
     """Return all ranges whose ends are multiples of one width.
 
-    The cells have at most ``max_widths`` blocks of this width. The ranges represent all ranges in
+    The cells have at most ``max_blocks`` blocks of this width. The ranges represent all ranges in
     mechanisms that list them.
 
     >>> len(all_ranges(4).low), len(all_ranges(4096).low)
     (10, 2080)
     """
-    width = -(-size // max_widths)
+    width = -(-size // max_blocks)
     edges = np.minimum(np.arange(0, size + width, width), size)
     first, last = np.triu_indices(len(edges), 1)
     return Ranges(edges[first], edges[last])

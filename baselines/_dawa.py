@@ -29,7 +29,7 @@ def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: En
     """Choose the buckets with the three errors of all public implementations. NOT PRIVATE.
 
     The scale is half as large: (2 - 1/L - 1/n) / first for an interval of L cells. Single cells get
-    no noise, and noisy costs are clamped at 1 / second.
+    no noise, and noisy costs below 1 / second are raised to it.
     """
     n = len(x)
     penalty = round(GRID / second)

@@ -109,7 +109,7 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
             np.asarray(count, dtype=np.uint64), count, max(64, count), entropy
         )
         index = candidates[is_fair].astype(np.int64)
-        for passed in range(0, _FURTHEST, _STEP):  # exp(-whole), in parts
+        for passed in range(0, _FURTHEST, _STEP):  # exp(-quotient), in parts
             eighths = 8 * np.clip(quotient[index] - passed, 0, _STEP)
             index = index[geometric_table().draw(len(index), entropy).astype(np.int64) >= eighths]
         coins = Ratios(

@@ -94,19 +94,17 @@ def measure_hierarchy(
     if min(int(level.min()) for level in weights) < 0 or spent_weight(weights, widths) > UNIT:
         raise InternalError("A hierarchy spends more than its budget; please report it.")
     values = []
-    variances = []
+    precisions = []
     for level, width in zip(weights, widths, strict=True):
         sums = sums_of_blocks(x, width)
-        is_measured = np.flatnonzero(level)
+        nodes = np.flatnonzero(level)
         value = np.zeros(len(level))
         precision = np.zeros(len(level))
-        value[is_measured] = weighted_laplace(
-            sums[is_measured], level[is_measured], UNIT, epsilon, entropy
-        )
-        precision[is_measured] = (level[is_measured] / UNIT * float(epsilon)) ** 2 / 2
+        value[nodes] = weighted_laplace(sums[nodes], level[nodes], UNIT, epsilon, entropy)
+        precision[nodes] = (level[nodes] / UNIT * float(epsilon)) ** 2 / 2
         values.append(value)
-        variances.append(precision)
-    return least_squares(values, variances, widths)
+        precisions.append(precision)
+    return least_squares(values, precisions, widths)
 
 
 def least_squares(

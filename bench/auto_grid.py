@@ -2,9 +2,10 @@
 
     python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table]
 
-A case is two to six entries (cells, prefix sums, all and some ranges, levels, marginals, means) on
-one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Cases
-from 60 on are one-way tables of 3 to 24 attributes; half of these cases also have other tables.
+A case is two to six entries (cells, prefix sums, all ranges, lists of ranges, levels, marginals,
+means) on one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and
+delta. Cases from 60 on are one-way tables of 3 to 24 attributes; half of these cases also have
+other tables.
 Each plan is computed in a separate process on one core. The comparison leaves out a strategy that
 exceeds the limit of CPU seconds. OUT gets a line of JSON for each case. The program plans a
 strategy by name only if `auto` did not try it in full and OUT has no result for it. `--table`
@@ -141,7 +142,7 @@ def plan_case(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, 
         crowded_tables = {}
     else:
         crowded_tables = tables_with_high_error(plan, search)
-    separate = {
+    not_fully_tried = {
         candidate.strategy
         for candidate in candidates
         if candidate.ended or candidate.useful_seconds or candidate.reason.startswith(NOT_TRIED)
@@ -149,7 +150,7 @@ def plan_case(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, 
     full_errors: dict[str, float] = {}
     for candidate in candidates:
         name = candidate.strategy
-        if name not in separate and candidate.plan is not None:
+        if name not in not_fully_tried and candidate.plan is not None:
             full_errors[name] = min(candidate.total, full_errors.get(name, math.inf))
     return {
         "strategy": plan.strategy,
@@ -159,7 +160,9 @@ def plan_case(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, 
         "seconds": time.process_time() - start,
         "whole": full_errors,
         "apart": [
-            name for name, planner in PLANNERS.items() if name in separate or not planner.automatic
+            name
+            for name, planner in PLANNERS.items()
+            if name in not_fully_tried or not planner.automatic
         ],
     }
 
@@ -188,7 +191,7 @@ def run_in_process(
 def run(case: dict[str, Any], seconds: float, earlier: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Plan a case automatically, and by name with every strategy not fully tried before.
 
-    Strategies by name use the results of earlier runs; the others get the same seconds.
+    A strategy keeps its result of an earlier run. Other strategies get the same limit of seconds.
     """
     auto = run_in_process(math.inf, plan_case, case, "auto", seconds)
     by_name = {name: {"error": error} for name, error in auto.get("whole", {}).items()}

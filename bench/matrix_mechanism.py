@@ -2,7 +2,7 @@
 
 The numbers are published, or measured with the released programs; both kinds of budget.
 
-    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR]
+    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-cells 4096] [--data DIR]
     [--csv FILE] [--prefix-release [N]]
 
 Prints a line for each case with our error / the published error, the ratio of root mean square
@@ -332,16 +332,16 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
         }
     ).as_complete()
 
-    def choices(name: str, kind: str) -> list[QuerySet | None]:
+    def choices(name: str, word: str) -> list[QuerySet | None]:
         """Return the query sets that a word of the schema stands for."""
-        if kind == "total":
+        if word == "total":
             return [None]
-        if kind == "identity":
+        if word == "identity":
             return [identity()]
-        if kind == "identitytotal":
+        if word == "identitytotal":
             return [identity(), None]
-        rows = np.zeros((len(schema["groups"][kind]["cells"]), sizes[name]), dtype=int)
-        for row, cells in zip(rows, schema["groups"][kind]["cells"], strict=True):
+        rows = np.zeros((len(schema["groups"][word]["cells"]), sizes[name]), dtype=int)
+        for row, cells in zip(rows, schema["groups"][word]["cells"], strict=True):
             row[cells] = 1
         return [matrix(rows.tolist())]
 

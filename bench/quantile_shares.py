@@ -52,8 +52,8 @@ def least_mean(epsilon: float) -> float:
     """Return the lower bound for evenly spaced rows."""
     width = ROWS / CELLS
     steps = np.arange(1, CELLS)
-    other_mass = 2 * float((width * (steps - 0.5)) @ np.exp(-2 * epsilon * width * steps))
-    return other_mass * (width / 2) / (other_mass + width / 2)
+    other_distance = 2 * float((width * (steps - 0.5)) @ np.exp(-2 * epsilon * width * steps))
+    return other_distance * (width / 2) / (other_distance + width / 2)
 
 
 def main() -> None:

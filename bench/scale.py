@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, nargs="*", default=[6, 10, 20, 50, 100])
     parser.add_argument("--budget", choices=[*BUDGETS], help="default both")
     parser.add_argument(
-        "--release", type=int, metavar="ATTRIBUTES", help="also release tables of ATTRIBUTES"
+        "--release", type=int, metavar="ATTRIBUTES", help="release tables of ATTRIBUTES attributes"
     )
     parser.add_argument("--rows", type=int, default=100_000)
     arguments = parser.parse_args()

@@ -29,7 +29,7 @@ SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 
 
 def spec(max_ways: int) -> str:
-    """Return the text of the spec, with an entry per table of up to ``most`` attributes."""
+    """Return the text of the spec, with an entry per table of up to ``max_ways`` attributes."""
     domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
     sets = (
         chosen

@@ -57,7 +57,7 @@ def quick_strategies() -> Iterator[None]:
 
 
 def budget_name(budget: Budget) -> str:
-    """Return "pure", "rho" or "(epsilon, delta)" for a budget."""
+    """Return "epsilon", "rho" or "epsilon, delta" for a budget."""
     return {PureDP: "epsilon", ZCDP: "rho", ApproxDP: "epsilon, delta"}[type(budget)]
 
 

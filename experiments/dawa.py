@@ -50,7 +50,7 @@ MARKS = {
 WORKLOADS = tuple(MARKS)
 # These mechanisms measure linear queries that do not depend on the data, so their errors do not
 # depend on the data either.
-_DATA_INDEPENDENT = ("Identity", "Privelet", "H2", "HB", "GreedyH", "GreedyH, released reading")
+_FIXED_BASELINES = ("Identity", "Privelet", "H2", "HB", "GreedyH", "GreedyH, released reading")
 _QUERIES = 2000
 
 
@@ -220,7 +220,7 @@ def errors(x: Wholes, epsilon: str, run_size: Size, seed: Sequence[int]) -> Erro
                     )
                     _add_of_kind(mechanism_errors, strategy, kind, query_ranges, estimate, x)
             for number, baseline in enumerate(ONE_DIMENSION):
-                if baseline.name not in _DATA_INDEPENDENT:
+                if baseline.name not in _FIXED_BASELINES:
                     _run(
                         mechanism_errors,
                         baseline,
@@ -247,7 +247,7 @@ def data_independent_errors(cells: int, epsilon: str, run_size: Size, seed: int)
             workload: ranges_of(workload, cells, [seed, trial]) for workload in WORKLOADS
         }
         for number, baseline in enumerate(ONE_DIMENSION):
-            if baseline.name in _DATA_INDEPENDENT and (trial < 2 or not baseline.aware):
+            if baseline.name in _FIXED_BASELINES and (trial < 2 or not baseline.aware):
                 _run(
                     mechanism_errors, baseline, empty, epsilon, query_ranges, [seed, trial, number]
                 )

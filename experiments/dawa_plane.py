@@ -221,9 +221,9 @@ def plan_mechanism(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     plans = {}
     for workload in WORKLOADS:
         row, column = (query_set_along(workload, side) for side in shape)
-        products = queries(domain, row=row, column=column)
-        if products.products[0].rows <= MOST_QUERIES:
-            plans[workload] = plan_dawa(products, privacy, "dawa")
+        requested = queries(domain, row=row, column=column)
+        if requested.products[0].rows <= MOST_QUERIES:
+            plans[workload] = plan_dawa(requested, privacy, "dawa")
         else:
             plans[workload] = prefix_plan
     return plans

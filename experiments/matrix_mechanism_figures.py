@@ -114,7 +114,7 @@ def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
                     color="#555555",
                     **above,
                 )
-        line[0].set_ylabel("error over error of the\nunbiased estimate")
+        line[0].set_ylabel("error divided by the error\nof the unbiased estimate")
     figure.tight_layout()
     legend_below(figure, axes[0][0])
     save(figure, stem)

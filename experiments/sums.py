@@ -215,7 +215,7 @@ def _single(
         ):
             count = max(2, min(trials, _SINGLE // query_count))
         if share is not None and kind == "recursive":
-            # The search takes ln(MOST / START) / beta steps for each query.
+            # The search takes ln(MAXIMUM / START) / beta steps for each query.
             steps = query_count * 2.8 / (0.4 * float(epsilon * share) / query_count)
             count = min(trials, int(_STEPS // steps))
         if count:

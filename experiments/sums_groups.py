@@ -9,7 +9,7 @@ The amounts come from `experiments.sums_shapes`, or with --others amounts that n
 mechanism used. The sizes of the groups are like 1, 1/2, 1/3 ... (falling), equal (even), or falling
 with amounts that differ between groups (scaled). The error is the root mean square error over the
 groups, divided by the error of the best threshold for the case. The error with a threshold is
-computed from the clipped amounts and the noise of nine tenths of the budget; the error of buckets
+computed from the amounts above it and the noise of nine tenths of the budget; the error of buckets
 is simulated. The number has 100 equal cells, or 100 cells whose ends grow by a constant ratio,
 which suit a public maximum that is far too large.
 """
@@ -110,9 +110,9 @@ def setting_for(maximum: int, groups: int, epsilon: Fraction, *, growing: bool) 
 
 def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: Fraction) -> float:
     """Return the root mean square error over the groups with a threshold."""
-    clipped = np.bincount(owner, np.maximum(shape.values - threshold, 0), groups)
+    excess = np.bincount(owner, np.maximum(shape.values - threshold, 0), groups)
     return float(
-        np.sqrt(np.mean(clipped**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2)
+        np.sqrt(np.mean(excess**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2)
     )
 
 
@@ -217,7 +217,7 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
             )
             yield (
                 f"| {shape.name} | {shape.maximum:,} | {float(epsilon):g} | "
-                f"{' | '.join(f'{values:.2f}' for values in mean_ratios[-1])} |"
+                f"{' | '.join(f'{ratio:.2f}' for ratio in mean_ratios[-1])} |"
             )
     for name, scores in (
         ("mean over releases", mean_ratios),
@@ -226,8 +226,7 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
         middle = np.exp(np.nanmean(np.log(scores), axis=0))
         largest = np.nanmax(scores, axis=0)
         shown = " | ".join(
-            f"{values:.2f}, {largest_value:.2f}"
-            for values, largest_value in zip(middle, largest, strict=True)
+            f"{mean:.2f}, {worst:.2f}" for mean, worst in zip(middle, largest, strict=True)
         )
         yield f"| *all: geometric mean, worst; {name}* | | | {shown} |"
 

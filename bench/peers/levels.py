@@ -119,9 +119,9 @@ def main() -> None:
                 ]
                 estimates[f"leastnoise, {objective}"] = [table.answer for table in tables]
                 estimates[f"leastnoise, {objective}, agree"] = [table.integer for table in tables]
-            for name, levels_found in estimates.items():
+            for name, level_estimates in estimates.items():
                 errors.setdefault(name, []).append(
-                    [float(abs(a - b).mean()) for a, b in zip(levels_found, truth, strict=True)]
+                    [float(abs(a - b).mean()) for a, b in zip(level_estimates, truth, strict=True)]
                 )
         for name, means in errors.items():
             print(

@@ -114,10 +114,10 @@ def biases(amounts: IntArray, limits: Sequence[int], low: IntArray, high: IntArr
     part = np.zeros((2, len(amounts) + 1), dtype=np.int64)
     np.cumsum(amounts >> _LOW_BITS, out=part[0, 1:])
     np.cumsum(amounts & (2**_LOW_BITS - 1), out=part[1, 1:])
-    clipped = np.empty((len(limits), len(low)), dtype=object)
+    excess = np.empty((len(limits), len(low)), dtype=object)
     stop = np.searchsorted(amounts, high, side="right")
     for number, limit in enumerate(limits):
         start = np.minimum(np.searchsorted(amounts, np.maximum(low, limit), side="right"), stop)
         upper, lower = ((sums[stop] - sums[start]).astype(object) for sums in part)
-        clipped[number] = upper * 2**_LOW_BITS + lower - (stop - start).astype(object) * limit
-    return clipped
+        excess[number] = upper * 2**_LOW_BITS + lower - (stop - start).astype(object) * limit
+    return excess
