@@ -144,7 +144,7 @@ machine:  ## install what tests of servers and browsers need from Debian; as roo
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null; }
 
 .PHONY: browsers
-browsers: env  ## the report, the studio and all pages of the documentation in real browsers; `make test` opens fewer pages
+browsers: env  ## the report, the studio and all pages of the documentation in real browsers; `make test ALL=1` opens fewer pages
 	@LEASTNOISE_SITE=whole $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
 
 .PHONY: images
@@ -173,7 +173,7 @@ differential: env  ## random SQL statements through DuckDB and through leastnois
 	@PYTHONPATH=tests LEASTNOISE_CACHE=off $(BIN)/python -m differential.compare --statements $(or $(STATEMENTS),3000) --seed $(or $(SEED),1)
 
 .PHONY: fuzz
-# make fuzz FUZZ=5000; tests with slow cases run fewer, in the same proportion as in make test
+# make fuzz FUZZ=5000; tests with slow cases run fewer, in the same proportion as in make test ALL=1
 fuzz: env  ## random specs, CSV files, plans, manifests, measurements and ledgers; new ones every time; about 20 minutes
 	@LEASTNOISE_FUZZ=$(or $(FUZZ),600) $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/fuzz
 

@@ -11,7 +11,7 @@ import leastnoise as ln
 
 CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
 MOST_TRIALS = 120
-"""The most cases of a test in `make test`; a test with fewer of them takes longer for each."""
+"""The most cases of a test in `make test ALL=1`; a test with fewer of them takes longer for each."""
 MOST = 4200
 SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 
@@ -20,7 +20,7 @@ def trials(most: int) -> Any:
     """Return Hypothesis settings: ``most`` cases, or more of them with LEASTNOISE_FUZZ.
 
     That is the number of cases of a test whose cases are fast. Other tests have the same part of it
-    as in `make test`, so that all of them take similar time.
+    as in `make test ALL=1`, so that all of them take similar time.
     """
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     return settings(

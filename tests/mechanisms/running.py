@@ -19,8 +19,9 @@ def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:
 
 def runs(plan: Plan, table: Table) -> Callable[[SeededEntropy], Outcome]:
     """The same many times: the plan, which is public, is read and checked once."""
-    ready, contract = mechanism_of(plan).prepare(plan), release_contract(plan)
-    return lambda entropy: ready(UnpaidSeries(contract, table, entropy))
+    run_steps = mechanism_of(plan).prepare(plan)
+    contract = release_contract(plan)
+    return lambda entropy: run_steps(UnpaidSeries(contract, table, entropy))
 
 
 def regime(outcome: Outcome) -> object:

@@ -319,7 +319,7 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "value", "end"),
+    ("kind", "values", "quantile_pattern", "end_pattern"),
     [
         (ln.Decimals("0", "3", "0.01", outside="clip"), [1.5, 1.6, 1.7], r"1\.60", r"1\.\d\d"),
         (ln.Integers(1900, 2050, outside="clip"), [1990, 2000, 2010], r"2000", r"\d{4}"),
@@ -332,14 +332,16 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
         (ln.Bins(0, 4000, 40, outside="clip"), [2030.2, 2050.2], r"2,0\d\d(\.\d)?", r"[12],\d{3}"),
     ],
 )
-def test_quantiles_have_the_decimals_of_their_cells(kind, values, value, end) -> None:
+def test_quantiles_have_the_decimals_of_their_cells(
+    kind, values, quantile_pattern, end_pattern
+) -> None:
     rows = pd.DataFrame({"size": np.repeat(values, 2000 // len(values))})
     workload = ln.quantile_queries(ln.Domain(size=kind), "size", ["1/2"])
     plan = ln.plan(workload, ln.PureDP(20), strategy="identity")
     release = ln.release(plan, rows, seed=1)
     (texts,) = release.statistics[0].format_rows(load_catalogue(), 1)
-    assert re.fullmatch(value, texts[-2])
-    assert re.fullmatch(f"{end} to {end}", texts[-1])
+    assert re.fullmatch(quantile_pattern, texts[-2])
+    assert re.fullmatch(f"{end_pattern} to {end_pattern}", texts[-1])
     german = Options(names={"attributes": {"size": {"decimals": 3}}}).catalogue("de")
     (texts,) = release.statistics[0].format_rows(german, 1)
     assert all(re.search(r",\d{3}$", text) for text in (texts[-2], *texts[-1].split(" bis ")))

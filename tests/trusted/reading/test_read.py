@@ -464,7 +464,7 @@ def test_invalid_units_are_refused(options, message):
         read(pl.DataFrame({"sex": [MARK]}), DOMAIN, **options)
 
 
-def test_mapping_is_no_domain():
+def test_mapping_is_not_a_domain():
     with refused("domain must be a Domain; got"):
         read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]})
 

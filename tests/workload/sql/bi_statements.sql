@@ -1,4 +1,4 @@
--- Statements of the kinds that BI tools and analysts write, over the table of test_sql_bi.py.
+-- Statements of the kinds that BI tools and analysts write, over the table of test_bi.py.
 
 -- quoted names of Tableau
 SELECT DATE_TRUNC('month', "orders"."day") AS "Month of Day", "orders"."city" AS "city",
