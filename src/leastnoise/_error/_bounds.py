@@ -804,57 +804,79 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     # largest value. For any such probabilities, the norm is at least the nuclear norm of
     # diag(norms) M^(1/2).
     measures = {name: None if name is None else domain.measure(name) for name in norms}
+    relative_ends = _ends_of_independent_values(measures)
+    if not relative_ends:  # all values are weights
+        return max(norms.values())
+    if len(relative_ends) == 1:
+        return max(norms[name] for name in relative_ends)
+    larger, smaller = np.array([*relative_ends.values()]).T
+    weights = np.array([norms[name] for name in relative_ends])
+    return max(_norm_at_best_shares(weights, larger, smaller), _norm_at_corners(measures, norms))
+
+
+def _ends_of_independent_values(
+    measures: Mapping[str | None, Measure | None],
+) -> dict[str | None, tuple[float, float]]:
+    """Return the ends of quantities whose values are independent of each other.
+
+    The values are those of rows of the largest weight. If a measure occurs with and without
+    weights, in squares and in products, the result has only its first occurrence. The ends are
+    divided by the largest absolute value; the end that is farther from 0 comes first.
+    """
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
-    # Use only values that are independent of each other in rows of the largest weight. If a measure
-    # occurs with and without weights, in squares and in products, use only its first occurrence.
-    norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
+    relative_ends: dict[str | None, tuple[float, float]] = {}
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, (Weighted, SquaredDeviation)) else measure
         # Rows without a value and rows of smaller weights change less. The bound is for rows with a
         # value and the largest weight.
-        counts = measure is None or measure in heaviest
-        counts |= isinstance(value, (CompleteCount, ValueCount))
+        is_count = measure is None or measure in heaviest
+        is_count |= isinstance(value, (CompleteCount, ValueCount))
         if isinstance(measure, DeviationProduct):
             if values.intersection(measure.factors):
                 continue
             values.update(measure.factors)
-        if not counts and type(value) is Measure:
+        if not is_count and type(value) is Measure:
             if value in values:
                 continue
             values.add(value)
         if isinstance(measure, SquaredDeviation):
             # the least value is 0, the largest is the square of the bound farther from 0
             value = measure
-        norm_pairs[name] = (1.0, 1.0)
-        # both bounds divided by the largest absolute value; the larger bound first
-        if not counts and value is not None:
-            ends = value.low_units / value.largest, value.high_units / value.largest
-            norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
-    if not norm_pairs:  # all values are weights
-        return max(norms.values())
-    if len(norm_pairs) == 1:
-        return max(norms[name] for name in norm_pairs)
-    at_corners = _norm_at_corners(measures, norms)
-    upper, lower = np.array([*norm_pairs.values()]).T
-    weights = np.array([norms[name] for name in norm_pairs])
-    shares = np.full(len(norm_pairs), 0.5)
+        if is_count or value is None:
+            relative_ends[name] = (1.0, 1.0)
+        else:
+            ends = (value.low_units / value.largest, value.high_units / value.largest)
+            relative_ends[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
+    return relative_ends
+
+
+def _norm_at_best_shares(weights: FloatArray, larger: FloatArray, smaller: FloatArray) -> float:
+    """Return the largest bound of `_joint_norm` over the shares of values at their larger ends.
+
+    The share of one quantity after the other is searched, with the other shares fixed.
+
+    Args:
+        weights: the norm of each quantity.
+        larger: the end of each quantity that is farther from 0, over the largest absolute value.
+        smaller: the other end, over the largest absolute value.
+    """
+    count = len(weights)
+    shares = np.full(count, 0.5)
     best = 0.0
-    for at in [*range(len(norm_pairs))] * _MEASURE_SWEEPS:
-        tried = np.tile(shares, (len(_CANDIDATE_SHARES), 1))
-        tried[:, at] = _CANDIDATE_SHARES
-        mean = tried * upper + (1 - tried) * lower
-        square = tried * upper**2 + (1 - tried) * lower**2
-        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[
-            :, None, :
-        ] * np.eye(len(norm_pairs))
-        norms_together = np.sqrt(
-            np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
-        ).sum(axis=1)
-        if norms_together.max() > best:
-            best = float(norms_together.max())
-            shares = tried[norms_together.argmax()]
-    return max(best, at_corners)
+    for position in [*range(count)] * _MEASURE_SWEEPS:
+        candidates = np.tile(shares, (len(_CANDIDATE_SHARES), 1))
+        candidates[:, position] = _CANDIDATE_SHARES
+        means = candidates * larger + (1 - candidates) * smaller
+        squares = candidates * larger**2 + (1 - candidates) * smaller**2
+        variances = np.maximum(squares - means**2, 0.0)
+        moments = means[:, :, None] * means[:, None, :] + variances[:, None, :] * np.eye(count)
+        eigenvalues = np.linalg.eigvalsh(weights[:, None] * moments * weights)
+        norms = np.sqrt(np.maximum(eigenvalues, 0.0)).sum(axis=1)
+        if norms.max() > best:
+            best = float(norms.max())
+            shares = candidates[norms.argmax()]
+    return best
 
 
 def _norm_at_corners(
@@ -871,27 +893,35 @@ def _norm_at_corners(
     if not 0 < len(bases) <= _MOST_CORNER_VALUES:
         return 0.0
     ends = [(base.low_units, base.high_units) for base in bases]
-    corners = dict(
-        zip(bases, np.array([*itertools.product(*ends)], dtype=np.float64).T, strict=True)
-    )
-    ones = np.ones(2 ** len(bases))
-    columns = []
+    corners = np.array([*itertools.product(*ends)], dtype=np.float64)
+    values = dict(zip(bases, corners.T, strict=True))
+    rows = []
     for name, measure in measures.items():
-        if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
-            column = ones
-        elif isinstance(measure, DeviationProduct):
-            column = ones
-            for factor, centre in zip(measure.factors, measure.centres, strict=True):
-                column = column * (corners[factor] - centre)
-            column = np.floor(column / measure.divisor + 0.5) / measure.largest
-        elif measure in corners:
-            column = corners[measure] / measure.largest
-        else:
-            continue
-        columns.append(norms[name] * column)
-    matrix = np.stack(columns)
-    moments = matrix @ matrix.T / len(ones)
+        contributions = _contributions_at_corners(measure, values, len(corners))
+        if contributions is not None:
+            rows.append(norms[name] * contributions)
+    matrix = np.stack(rows)
+    moments = matrix @ matrix.T / len(corners)
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(moments), 0.0)).sum())
+
+
+def _contributions_at_corners(
+    measure: Measure | None, values: Mapping[Measure, FloatArray], count: int
+) -> FloatArray | None:
+    """Return what a row adds to a quantity, over the largest absolute value, at each corner.
+
+    The result is None if the quantity depends on other values than ``values``.
+    """
+    if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
+        return np.ones(count)
+    if isinstance(measure, DeviationProduct):
+        contributions = np.ones(count)
+        for factor, centre in zip(measure.factors, measure.centres, strict=True):
+            contributions = contributions * (values[factor] - centre)
+        return np.floor(contributions / measure.divisor + 0.5) / measure.largest
+    if measure in values:
+        return values[measure] / measure.largest
+    return None
 
 
 class AttributeSetTerms(NamedTuple):
