@@ -10,7 +10,7 @@ the same formula.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from itertools import combinations
@@ -151,32 +151,20 @@ def quantity_structure(
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     if quantity is None:
         tables += [(block, exact_variance(plan)) for block in public_counts]
-    blocks = [block for block, _ in tables]
-    along: dict[str, dict[Factor, None]] = {}
-    factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
-    is_product = True
-    for factor in filter(is_nontrivial, dict.fromkeys(factors)):
-        is_product &= len(factor.attributes) == 1
-        if isinstance(factor.operator, GroupContrasts):
-            with_total = Factor(factor.attributes, factor.operator.partition)
-        elif contrast_strength(factor) is not None:
-            with_total = Factor(factor.attributes, Identity(factor.operator.size))
-        else:
-            with_total = factor
-        along.setdefault(factor.attributes[0], {})[with_total] = None
-    if is_product:
+    factors_along = _factors_along_attributes(block for block, _ in tables)
+    if factors_along is not None:
         try:
-            structure = _product_structure(domain, tables, along)
+            structure = _product_structure(domain, tables, factors_along)
         except UndeterminedQuery:
             # a strategy may determine the queries without determining every cell
             structure = None
         if structure is not None:
             return structure
-    used = {name for block in blocks for name in block.attributes}
+    used = {name for block, _ in tables for name in block.attributes}
     sizes = {name: domain.kind(name).size for name in domain.names if name in used}
     if (
-        len(blocks) == 2
-        and is_product
+        len(tables) == 2
+        and factors_along is not None
         and max(sizes.values(), default=1) <= MOST_LONG
         and _MOST_QUICK_CELLS < math.prod(sizes.values()) <= MOST_JOINT
     ):
@@ -185,6 +173,28 @@ def quantity_structure(
     if joint.cells <= MOST_DENSE:
         return dense_structure(domain, joint)
     return IterativeStructure(joint)
+
+
+def _factors_along_attributes(blocks: Iterable[Block]) -> dict[str, dict[Factor, None]] | None:
+    """Return the distinct factors along each attribute, with their totals.
+
+    Factors that measure only the total are left out. The result is None if a factor measures
+    several attributes.
+    """
+    # many blocks share few factor objects, and objects are compared faster than factors
+    factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
+    factors_along: dict[str, dict[Factor, None]] = {}
+    for factor in filter(is_nontrivial, dict.fromkeys(factors)):
+        if len(factor.attributes) != 1:
+            return None
+        if isinstance(factor.operator, GroupContrasts):
+            with_total = Factor(factor.attributes, factor.operator.partition)
+        elif contrast_strength(factor) is not None:
+            with_total = Factor(factor.attributes, Identity(factor.operator.size))
+        else:
+            with_total = factor
+        factors_along.setdefault(factor.attributes[0], {})[with_total] = None
+    return factors_along
 
 
 def _product_structure(
