@@ -17,7 +17,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 from leastnoise._error import covariance_by_measure, midpoint
 from leastnoise._families import NotApplicable
@@ -34,8 +33,9 @@ _WEIGHT_BITS = 30  # bits of weights
 _MOST_WEIGHT_EXPONENT = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
 # the precision and the most steps of the search for the exponent
 _EXPONENT_SEARCH = {"xatol": 0.03, "maxiter": 11}
-# maximum number of queries and blocks; above it, splits of the budget are not tried
-_MOST_TRIED = 2**20, 256
+# maximum numbers of queries and of blocks; above them, splits of the budget are not tried
+_MOST_ROWS = 2**20
+_MOST_BLOCKS = 256
 # maximum number of parts that are all searched; each takes some seconds with 77 tables
 _MOST_SEARCHED = 4
 # maximum number of cells; above it, tables on shared attributes are not balanced exactly
@@ -195,66 +195,94 @@ def _balance_parts(
 
     The weights of each part are multiplied by the power of 2 that minimises the error.
     """
+    exponents = _exponents_of_separate_parts(problem, parts)
+    if exponents is None:
+        exponents = [0.0] * len(parts)
+        if _is_search_quick(problem, [block for part, _ in parts for block, _ in part]):
+            _search_exponents(problem, parts, exponents)
+    return _join_parts(parts, exponents)
 
-    def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
-        """Return the blocks of all parts, weighted by ``strengths``."""
-        return [
-            (block, weight * 2**strength)
-            for (part, _), strength in zip(parts, strengths, strict=True)
-            for block, weight in part
-        ]
 
-    def error(blocks: Weighted, workload: Workload) -> float:
-        """Return the total squared error of weighted blocks for a workload."""
-        covariances = covariance_by_measure(
-            workload,
-            fit_noise_scales(problem.workload.domain, problem.privacy, problem.noise, blocks),
-        )
-        if any(structure.solver_cells for structure in covariances.values()):
-            return math.inf
-        return math.fsum(
-            product.importance * covariances[product.measure].total(product) for product in workload
-        )
+def _join_parts(
+    parts: Sequence[tuple[Weighted, Workload]], exponents: Sequence[float]
+) -> list[tuple[Block, float]]:
+    """Return the blocks of all parts, with weights multiplied by powers of 2."""
+    return [
+        (block, weight * 2**exponent)
+        for (part, _), exponent in zip(parts, exponents, strict=True)
+        for block, weight in part
+    ]
 
-    def changed(part_number: int, strength: float) -> float:
-        """Return the error after the weight of one part has changed."""
-        return error(
-            joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
-            problem.workload,
-        )
 
-    strengths = [0.0] * len(parts)
-    smooth = max(weight for part, _ in parts for _, weight in part) <= _LARGEST_SMOOTH_WEIGHT
-    if smooth and sum(len(answered.measures) for _, answered in parts) == len(
-        problem.workload.measures
-    ):
-        # The parts have only the budget in common, so the best split has a closed form.
-        separate_errors = [error(part, answered) for part, answered in parts]
-        if all(0 < least < math.inf for least in separate_errors):
-            return joined(
-                [math.log2(least) / (3 if problem.norm == 1 else 4) for least in separate_errors]
-            )
-    blocks = [block for part, _ in parts for block, _ in part]
+def _error_of_blocks(problem: PlanningProblem, blocks: Weighted, workload: Workload) -> float:
+    """Return the total squared error of weighted blocks for a workload.
+
+    The error is infinite if it cannot be computed in closed form.
+    """
+    measurements = fit_noise_scales(problem.workload.domain, problem.privacy, problem.noise, blocks)
+    covariances = covariance_by_measure(workload, measurements)
+    if any(structure.solver_cells for structure in covariances.values()):
+        return math.inf
+    return math.fsum(
+        product.importance * covariances[product.measure].total(product) for product in workload
+    )
+
+
+def _exponents_of_separate_parts(
+    problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]
+) -> list[float] | None:
+    """Return the best exponents of parts that have only the budget in common.
+
+    They have a closed form if the error of each part is a power of its budget. The result is None
+    otherwise.
+    """
+    largest_weight = max(weight for part, _ in parts for _, weight in part)
+    measures_of_parts = sum(len(answered.measures) for _, answered in parts)
+    is_separate = measures_of_parts == len(problem.workload.measures)
+    if largest_weight > _LARGEST_SMOOTH_WEIGHT or not is_separate:
+        return None
+    errors = [_error_of_blocks(problem, part, answered) for part, answered in parts]
+    if not all(0 < error < math.inf for error in errors):
+        return None
+    # If the costs s_i (Laplace noise) or s_i^2 (Gaussian noise) add up to 1, the sum of e_i / s_i^2
+    # is least for s_i proportional to e_i^(1/root).
+    root = 3 if problem.norm == 1 else 4
+    return [math.log2(error) / root for error in errors]
+
+
+def _is_search_quick(problem: PlanningProblem, blocks: Sequence[Block]) -> bool:
+    """Return whether the errors of many splits of the budget take little time."""
     factors = {factor for block in blocks for factor in block.factors}
-    along = [name for factor in factors for name in factor.attributes]
-    cells = math.prod(problem.workload.domain.kind(name).size for name in set(along))
+    attributes = [name for factor in factors for name in factor.attributes]
+    cells = math.prod(problem.workload.domain.kind(name).size for name in set(attributes))
     # If an attribute has several strategies, every error needs an inverse over the joint cells.
-    dear = len(along) > len(set(along)) and cells > _MOST_JOINT
-    if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
-        return joined(strengths)
+    if len(attributes) > len(set(attributes)) and cells > _MOST_JOINT:
+        return False
+    return sum(block.rows for block in blocks) <= _MOST_ROWS and len(blocks) <= _MOST_BLOCKS
+
+
+def _search_exponents(
+    problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]], exponents: list[float]
+) -> None:
+    """Minimise the error over the exponent of one part after the other, in place."""
     from scipy.optimize import minimize_scalar
 
     for part_number in _searched_parts(len(parts)):
-        search = partial(changed, part_number)
-        strengths[part_number] = float(
+
+        def error(exponent: float, part_number: int = part_number) -> float:
+            """Return the error after the exponent of one part has changed."""
+            changed = [*exponents]
+            changed[part_number] = exponent
+            return _error_of_blocks(problem, _join_parts(parts, changed), problem.workload)
+
+        exponents[part_number] = float(
             minimize_scalar(
-                search,
+                error,
                 bounds=(-_MOST_WEIGHT_EXPONENT, _MOST_WEIGHT_EXPONENT),
                 method="bounded",
                 options=_EXPONENT_SEARCH,
             ).x
         )
-    return joined(strengths)
 
 
 def _searched_parts(count: int) -> list[int]:
