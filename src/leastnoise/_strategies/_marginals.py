@@ -22,9 +22,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from leastnoise._domain import Domain
 from leastnoise._error import subsets
 from leastnoise._families import Levels, minimize_lbfgs, nested_levels
 from leastnoise._strategies._planning_problem import (
@@ -117,44 +119,86 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
     )
     if levels is None:
         return None
-    requested = []
-    for product in workload:
-        along = dict(zip(product.attributes, product.operators, strict=True))
-        level = levels.level(along.pop(name, Total(levels.size)))
-        requested.append((product.measure, level or 0, tuple(along), product.importance))
-    pairs = dict.fromkeys((measure, level) for measure, level, _, _ in requested)
-    table_keys = dict.fromkeys((measure, names) for measure, _, names, _ in requested)
+    requested = _requested_tables(workload, name, levels)
+    levels_by_measure = dict.fromkeys((table.measure, table.level) for table in requested)
+    names_by_measure = dict.fromkeys((table.measure, table.names) for table in requested)
     tables = [
         (measure, level, names)
-        for measure, level in pairs
-        for of_measure, names in table_keys
+        for measure, level in levels_by_measure
+        for of_measure, names in names_by_measure
         if of_measure == measure
     ]
     if len(tables) > _MOST_TABLES:
         return None
-    spaces = []
-    depth = len(levels.groups)
-    for measure, tau in dict.fromkeys(
-        (measure, tau) for measure, names in table_keys for tau in subsets(names)
-    ):
-        level_weights = np.zeros(depth)
-        table_information = np.zeros((depth, len(tables)))
-        for of_measure, level, names, importance in requested:
-            if of_measure == measure and {*tau} <= {*names}:
-                sizes = {other: domain.kind(other).size for other in names}
-                level_weights[level] += importance * math.prod(
-                    sizes[other] - 1.0 if other in tau else 1 / sizes[other] for other in names
-                )
-        for column, (of_measure, level, names) in enumerate(tables):
-            if of_measure == measure and {*tau} <= {*names}:
-                table_information[level, column] = math.prod(
-                    1 / domain.kind(other).size for other in names if other not in tau
-                )
-        if level_weights.any():
-            spaces.append((level_weights, table_information))
-    if len(spaces) <= _MOST_SPACES:
-        return _LevelTables(name, levels, tables, spaces)
-    return None
+    spaces = dict.fromkeys(
+        (measure, space) for measure, names in names_by_measure for space in subsets(names)
+    )
+    space_terms = []
+    for measure, space in spaces:
+        importance = _importance_of_levels(requested, measure, space, domain, len(levels.groups))
+        if importance.any():
+            precision = _precision_of_tables(tables, measure, space, domain, len(levels.groups))
+            space_terms.append((importance, precision))
+    if len(space_terms) > _MOST_SPACES:
+        return None
+    return _LevelTables(name, levels, tables, space_terms)
+
+
+class _RequestedTable(NamedTuple):
+    """A requested table: its measure, level, other attributes and importance."""
+
+    measure: str | None
+    level: int
+    names: Names
+    importance: float
+
+
+def _requested_tables(workload: Workload, attribute: str, levels: Levels) -> list[_RequestedTable]:
+    """Return the requested tables, each with its level of an attribute."""
+    requested = []
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        level = levels.level(operators.pop(attribute, Total(levels.size))) or 0
+        requested.append(
+            _RequestedTable(product.measure, level, tuple(operators), product.importance)
+        )
+    return requested
+
+
+def _importance_of_levels(
+    requested: list[_RequestedTable], measure: str | None, space: Names, domain: Domain, depth: int
+) -> FloatArray:
+    """Return the importance of each level for a residual space of other attributes."""
+    importance = np.zeros(depth)
+    for table in requested:
+        if table.measure != measure or not {*space} <= {*table.names}:
+            continue
+        factor = 1.0
+        for name in table.names:
+            size = domain.kind(name).size
+            factor *= size - 1.0 if name in space else 1 / size
+        importance[table.level] += table.importance * factor
+    return importance
+
+
+def _precision_of_tables(
+    tables: list[tuple[str | None, int, Names]],
+    measure: str | None,
+    space: Names,
+    domain: Domain,
+    depth: int,
+) -> FloatArray:
+    """Return the precision that each table adds to each level of a residual space.
+
+    The result has the shape (depth, tables).
+    """
+    precision = np.zeros((depth, len(tables)))
+    for column, (of_measure, level, names) in enumerate(tables):
+        if of_measure == measure and {*space} <= {*names}:
+            precision[level, column] = math.prod(
+                1 / domain.kind(name).size for name in names if name not in space
+            )
+    return precision
 
 
 class _GroupWeights:
