@@ -486,17 +486,11 @@ def _groups_from_edges(subject: str, kind: Kind, value: object) -> list[str]:
     """Return the group of each cell between edges, such as "0-17" or "65+"."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
         raise refuse(subject, value, "used only for numbers (integers, decimals, bins or edges)")
-    whole_numbers = isinstance(kind, Integers)
-    if isinstance(kind, (Bins, Edges)):
-        ends = list(kind.edges)
-    else:
-        ends = []
-    starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
-    if isinstance(value, list):
-        edges = [exact(subject, edge) for edge in value]
-    else:
-        edges = []
-    if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
+    cell_edges = list(kind.edges) if isinstance(kind, (Bins, Edges)) else []
+    starts = cell_edges[:-1] or [Fraction(label) for label in kind.regular_labels]
+    group_edges = [exact(subject, edge) for edge in value] if isinstance(value, list) else []
+    is_increasing = all(low < high for low, high in pairwise(group_edges))
+    if not group_edges or not is_increasing or group_edges[0] > starts[0]:
         raise refuse(
             subject,
             value,
@@ -504,27 +498,38 @@ def _groups_from_edges(subject: str, kind: Kind, value: object) -> list[str]:
                 "a list of increasing numbers, the first of them at most {most}", most=starts[0]
             ),
         )
-    if any(
-        (whole_numbers and edge.denominator != 1)
-        or (ends and ends[0] < edge < ends[-1] and edge not in ends)
-        for edge in edges
-    ):
-        raise refuse(subject, value, "edges between cells, because no cell may lie in two groups")
-    left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
-    texts = []
-    for low, high in zip(edges, [*edges[1:], None], strict=True):
-        start = number_text(low)
-        if high is None:
-            texts.append(f"{start}+" if left else f"> {start}")
-        elif not whole_numbers:
-            texts.append(
-                f"[{start}, {number_text(high)})" if left else f"({start}, {number_text(high)}]"
+    for edge in group_edges:
+        divides_whole_number = isinstance(kind, Integers) and edge.denominator != 1
+        is_inside = bool(cell_edges) and cell_edges[0] < edge < cell_edges[-1]
+        if divides_whole_number or (is_inside and edge not in cell_edges):
+            raise refuse(
+                subject, value, "edges between cells, because no cell may lie in two groups"
             )
-        else:
-            last = int(high) - 1
-            dash = "-" if low >= 0 else " .. "
-            texts.append(start if last == low else f"{start}{dash}{last}")
-    return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
+    texts = [
+        _group_text(kind, low, high)
+        for low, high in zip(group_edges, [*group_edges[1:], None], strict=True)
+    ]
+    return [texts[sum(edge <= start for edge in group_edges) - 1] for start in starts]
+
+
+def _group_text(kind: Kind, low: Fraction, high: Fraction | None) -> str:
+    """Return the name of the group from ``low`` to below ``high``.
+
+    ``high`` is None for the last group, which has no upper end. If the cells include their upper
+    ends, the group is above ``low``, up to ``high``.
+    """
+    start = number_text(low)
+    includes_low = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
+    if high is None:
+        return f"{start}+" if includes_low else f"> {start}"
+    if not isinstance(kind, Integers):
+        end = number_text(high)
+        return f"[{start}, {end})" if includes_low else f"({start}, {end}]"
+    last = int(high) - 1
+    if last == low:
+        return start
+    dash = "-" if low >= 0 else " .. "
+    return f"{start}{dash}{last}"
 
 
 def _groups_from_digits(subject: str, kind: Kind, value: object) -> list[str]:
