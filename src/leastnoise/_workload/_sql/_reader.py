@@ -649,20 +649,44 @@ def _merged(select: Node, inner: Node) -> Node:
     """Merge a SELECT with the subquery of rows in its FROM."""
     from sqlglot import exp
 
+    _refuse_changed_stars(inner)
+    has_star = any(map(is_star, inner.expressions))
+    merged = select.copy()
+    _write_keys_of_using(merged)
+    _replace_inner_columns(merged, inner, has_star=has_star)
+    if not has_star:
+        merged.set("expressions", _without_star(merged, inner))
+    source = _from(inner).copy()
+    source.this.meta[_IS_SOURCE] = True  # even if WITH has a query of that name
+    merged.set("from_", source)
+    conditions = [query.args["where"].this for query in (inner, merged) if query.args.get("where")]
+    if conditions:
+        both = exp.and_(*(condition.copy() for condition in conditions))
+        merged.set("where", exp.Where(this=both))
+    return merged
+
+
+def _refuse_changed_stars(inner: Node) -> None:
+    """Refuse a subquery with ``* REPLACE`` or ``* RENAME``."""
+    from sqlglot import exp
+
     for node in inner.expressions:
-        if isinstance(node, exp.Star):
-            star = node
-        else:
-            star = node.this
+        star = node if isinstance(node, exp.Star) else node.this
         if is_star(node) and (star.args.get("replace") or star.args.get("rename")):
             raise refused(node.sql("duckdb"), "Name the columns")
+
+
+def _replace_inner_columns(merged: Node, inner: Node, *, has_star: bool) -> None:
+    """Write the subquery's definitions for its columns in an outer query, in place.
+
+    Columns of joined tables, and names of the outer query in ORDER BY, stay.
+    """
+    from sqlglot import exp
+
     definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
-    has_star = any(map(is_star, inner.expressions))
-    aliases = {node.alias.lower() for node in select.expressions}
-    copy = select.copy()
-    joined = {join.alias_or_name.lower() for join in copy.args.get("joins") or []}
-    _write_keys_of_using(copy)
-    for column in [*clause_columns(copy)]:
+    aliases = {node.alias.lower() for node in merged.expressions}
+    joined = {join.alias_or_name.lower() for join in merged.args.get("joins") or []}
+    for column in [*clause_columns(merged)]:
         if isinstance(column.this, exp.Star) or column.table.lower() in joined:
             continue
         name = column.name.lower()
@@ -670,23 +694,14 @@ def _merged(select: Node, inner: Node) -> Node:
             continue
         if name in definitions:
             replace_column(column, definitions[name])
-        elif not has_star and not (not column.table and (name in aliases or joined)):
+            continue
+        is_alias_or_joined = not column.table and (name in aliases or bool(joined))
+        if not has_star and not is_alias_or_joined:
             raise InputError(
                 f"{column.sql('duckdb')} is not a column of the subquery "
                 f"({', '.join(definitions)}). Name one of these."
             )
-        else:
-            column.set("table", None)
-    if not has_star:
-        copy.set("expressions", _without_star(copy, inner))
-    source = _from(inner).copy()
-    source.this.meta[_IS_SOURCE] = True  # even if WITH has a query of that name
-    copy.set("from_", source)
-    conditions = [query.args["where"].this for query in (inner, copy) if query.args.get("where")]
-    if conditions:
-        both = exp.and_(*(condition.copy() for condition in conditions))
-        copy.set("where", exp.Where(this=both))
-    return copy
+        column.set("table", None)
 
 
 def _write_keys_of_using(select: Node) -> None:
