@@ -11,7 +11,7 @@ import leastnoise as ln
 
 CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
 MOST_TRIALS = 120
-"""The most cases of a test in `make test ALL=1`; a test with fewer of them takes longer for each."""
+"""The most cases of a test in `make test ALL=1`; tests whose cases take longer have fewer."""
 MOST = 4200
 SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 
