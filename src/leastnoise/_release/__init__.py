@@ -40,6 +40,7 @@ from leastnoise._release._found_bounds import (
     read_bounds_manifest,
     write_bounds,
 )
+from leastnoise._release._guard_shares import estimate_cut_share
 from leastnoise._release._json_records import REQUIRED, flat, read_record, write_record
 from leastnoise._release._manifest import Manifest, read_manifest
 from leastnoise._release._manifest_of_release import check_manifest, check_table_facts
@@ -114,7 +115,6 @@ from leastnoise._release._texts import (
     TEMPLATES,
     Catalogue,
     attribute_heading,
-    estimate_cut_share,
     key_headings,
     list_language_names,
     load_catalogue,

@@ -31,6 +31,12 @@ from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import LinearPlan, Plan, SeriesPlan
 from leastnoise._release._clipped_values import ClippedValues, clipped_measures
+from leastnoise._release._guard_shares import (
+    estimate_cut_amount,
+    estimate_cut_share,
+    estimate_unused_share,
+    format_row_limit,
+)
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     Options,
@@ -45,10 +51,6 @@ from leastnoise._release._texts import (
     ENGLISH,
     MANY_ROWS_SHARE,
     Catalogue,
-    estimate_cut_amount,
-    estimate_cut_share,
-    estimate_unused_share,
-    format_row_limit,
     name_attribute,
     name_measure,
     name_statistic,
