@@ -845,7 +845,8 @@ def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
 
     Returns:
         An exact fraction. For each set of attributes in which the two rows may agree, the bounds of
-        all groups of forms are added up (R2, R3). The result is the largest of these sums.
+        all groups of forms are added up (R2, R3). The result is the largest of these sums. R6
+        states where it is attained.
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
