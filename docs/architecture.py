@@ -60,7 +60,7 @@ WORDS = (
     (
         "catalogue",
         "the texts of one language, and how it writes numbers",
-        "_release/_texts.py",
+        "_texts/_catalogue.py",
         "Catalogue",
     ),
     (

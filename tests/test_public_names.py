@@ -56,7 +56,10 @@ BESIDE_PLANS = [
     "leastnoise._trusted.kernel",
     "leastnoise._trusted.reading",
     "leastnoise._estimation",
+    "leastnoise._texts",
     "leastnoise._release",
+    "leastnoise._pages",
+    "leastnoise._publication",
 ]
 
 

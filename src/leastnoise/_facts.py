@@ -10,7 +10,7 @@ from functools import singledispatch
 from importlib import import_module
 from typing import NamedTuple
 
-_DESCRIBING_PACKAGES = ("leastnoise._release", "leastnoise._session")
+_DESCRIBING_PACKAGES = ("leastnoise._pages", "leastnoise._session")
 
 
 class Fact(NamedTuple):

@@ -16,8 +16,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import collect_contents, list_sentences, load_catalogue, render_report
-from leastnoise._release._writing import _make_entry
+from leastnoise._pages import collect_contents, render_report
+from leastnoise._publication._writing import _make_entry
+from leastnoise._texts import list_sentences, load_catalogue
 
 PURE = 'epsilon = "6"'
 APPROXIMATE = 'epsilon = "6"\ndelta = "1e-9"'
@@ -232,7 +233,7 @@ NEVER = (
     "left_out_of_some missing_rows missing_rows_of cut_series interval_selected",
     "measure_squares",
     # One kind of dropped values (tests/session/test_missing.py), and shares that the noise
-    # hides (tests/release/test_report.py).
+    # hides (tests/pages/test_report.py).
     "left_out_of_some_missing missing_rows_missing missing_rows_outside",
     "dropped_outside left_out_of_some_outside",
     "cut_share_hidden of_share_hidden fit_unused_hidden guard_few_hidden",

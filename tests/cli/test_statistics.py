@@ -8,7 +8,7 @@ import pytest
 
 import leastnoise as ln
 from cli.conftest import SPEC, assert_contains
-from leastnoise._release import load_catalogue
+from leastnoise._texts import load_catalogue
 
 STATISTICS_SPEC = (
     (

@@ -53,7 +53,9 @@ TESTED = (
     "tests/trusted/reading/test_neighbours.py",
     "tests/cli/test_drafts.py",
     "tests/charts",
-    "tests/exports",
+    "tests/publication/test_exports.py",
+    "tests/publication/test_format.py",
+    "tests/publication/test_validators.py",
     "tests/families/test_row_space.py",
     "tests/trusted/linop",
     "tests/mechanisms/test_audit.py",
@@ -61,7 +63,7 @@ TESTED = (
     "tests/strategies/test_conformance.py",
     "tests/privacy/test_losses.py",
     "tests/release/test_options.py",
-    "tests/release/test_report.py",
+    "tests/pages/test_report.py",
 )
 # First words of docstrings that are not imperative sentences.
 NO_IMPERATIVE = re.compile(r"(The|An?|All|One|What|It|This|[A-Z]\w+s)\b")

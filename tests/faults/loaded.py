@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 
 import leastnoise
-from leastnoise._release import TEMPLATES, load_templates
+from leastnoise._texts import TEMPLATES, load_templates
 
 # What a release loads when it comes to it.
 LATER = """

@@ -17,8 +17,9 @@ from leastnoise._error import block_variance
 from leastnoise._estimation import Answer, ModelEstimator, ShrunkToModel, locally_non_negative
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
+from leastnoise._pages import format_public_facts
 from leastnoise._plan import Plan
-from leastnoise._release import format_public_facts, make_records
+from leastnoise._release import make_records
 from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,

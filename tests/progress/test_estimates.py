@@ -4,7 +4,7 @@ import pandas as pd
 
 import leastnoise as ln
 from leastnoise import _progress
-from leastnoise._release import finishing_seconds
+from leastnoise._publication import finishing_seconds
 from leastnoise._session import (
     _payments,
     count_csv_blocks,

@@ -9,9 +9,10 @@ import pytest
 import leastnoise as ln
 from hierarchies import PLACES, domain_spec, draw_places
 from leastnoise._families import partition_groups
-from leastnoise._release import list_file_notices, load_catalogue
+from leastnoise._pages import list_file_notices
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.linop import dense
 
 LEVELS = {

@@ -7,22 +7,17 @@ import pytest
 import leastnoise as ln
 from behind_the_wall import rounded_gaussian
 from error.plans import LeastSquares
+from example_releases import example_cells, example_plan, example_release
 from leastnoise import _frames
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import _dawa
-from leastnoise._release import (
-    Options,
-    _release,
-    build_release,
-    convert_to_amounts,
-    describe_answers,
-)
+from leastnoise._pages import describe_answers
+from leastnoise._release import Options, _release, build_release, convert_to_amounts
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy
 from leastnoise._workload import queries
-from release.conftest import example_cells, example_plan, example_release
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from example_releases import write
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import evaluate_plan
 from leastnoise._estimation import Estimate, Outcome, locally_non_negative, nnls
@@ -16,7 +17,6 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Identity, Ranges, Tree
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals, queries
-from release.conftest import write
 
 DOMAIN = Domain(
     sex=["F", "M"], age=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)}

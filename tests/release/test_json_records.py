@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from leastnoise._release import REQUIRED, flat, read_manifest, read_record, write_record
+from example_releases import example_release, write
+from leastnoise._publication import read_manifest
+from leastnoise._release import REQUIRED, flat, read_record, write_record
 from leastnoise._trusted.check import InputError
-from release.conftest import example_release, write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

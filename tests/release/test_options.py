@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
+from example_releases import write
 from leastnoise._release import (
     GuardCounts,
     Options,
@@ -18,7 +19,6 @@ from leastnoise._release import (
     build_release,
 )
 from leastnoise._session import ReleaseRequest
-from release.conftest import write
 
 ROOT = Path(__file__).parents[2]
 OTHERS = {

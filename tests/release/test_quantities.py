@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue
+from leastnoise._texts import load_catalogue
 
 SPEC = """
 [source]

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 import leastnoise as ln
 from leastnoise._cli import program
 from leastnoise._estimation import Mixture, draw_records, round_systematically
-from leastnoise._release import Table, make_records, write_records
+from leastnoise._publication import write_records
+from leastnoise._release import Table, make_records
 
 ROWS = 3000
 

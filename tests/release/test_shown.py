@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from example_releases import example_plan, example_release
 from leastnoise._planning import plan as planned
 from leastnoise._trusted.check import InputError
-from release.conftest import example_plan, example_release
 
 
 def test_release_repr_is_short_with_size_and_error(release):

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.check import InputError
-from release.page import Page
+from page_parser import Page
 
 SPEC = """
 [source]

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue
 
 GENERATOR = np.random.default_rng(1)
 INCOMES = GENERATOR.lognormal(9.8, 0.8, 4000)

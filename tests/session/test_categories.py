@@ -11,7 +11,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import CategoryPlan
-from leastnoise._release import NO_RECEIPT, read_categories
+from leastnoise._publication import read_categories
+from leastnoise._release import NO_RECEIPT
 from leastnoise._session import _release_job, enter_release
 from leastnoise._trusted.kernel import KeySearch, Series, outcome_from_text
 from session.releasing import manifest, stopped

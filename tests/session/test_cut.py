@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import leastnoise as ln
 from leastnoise._cli import program
-from leastnoise._release import list_answer_notices
+from leastnoise._pages import list_answer_notices
 from session.releasing import manifest, report
 from trusted.reading.postgres import fill, server
 

@@ -11,7 +11,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import BoundsPlan
-from leastnoise._release import Draft, read_bounds
+from leastnoise._publication import Draft, read_bounds
 from leastnoise._session import enter_release
 from leastnoise._trusted.kernel import QuantileSelection, SeededEntropy, Series
 from session.releasing import manifest, stopped

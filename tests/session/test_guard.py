@@ -12,8 +12,8 @@ import pytest
 import leastnoise as ln
 from behind_the_wall import exact_marginals, lacking_rows
 from leastnoise._domain import UnitTotal
+from leastnoise._pages import describe_guessing_chance, describe_promise
 from leastnoise._plan import guard_budget, with_guard, without_guard
-from leastnoise._release import describe_guessing_chance, describe_promise
 from leastnoise._session import (
     MISSED,
     WRONG,

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import SecondTable, read_categories
+from leastnoise._publication import read_categories
+from leastnoise._release import SecondTable
 from leastnoise._spec import parse_spec, spec_warnings
 from leastnoise._trusted.kernel import Series
 from session.releasing import manifest, report, stopped

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.check import InputError
 from session.releasing import manifest, report
 

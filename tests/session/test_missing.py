@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import list_dropped_rows, list_file_notices
+from leastnoise._pages import list_dropped_rows, list_file_notices
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.reading import ReadRequest, read
 from leastnoise._trusted.table import open_content

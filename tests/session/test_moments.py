@@ -20,13 +20,9 @@ import leastnoise as ln
 from leastnoise._domain import CompleteCount, DeviationProduct
 from leastnoise._error import statistic_errors
 from leastnoise._estimation import coefficient_columns, determination_columns, pair_columns
-from leastnoise._release import (
-    list_sum_contributions,
-    load_catalogue,
-    statistic_title,
-    table_title,
-)
+from leastnoise._pages import list_sum_contributions
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue, statistic_title, table_title
 from leastnoise._trusted.measurements import row_scales
 from leastnoise._trusted.table import Table, open_content
 from simulated import exact_answers, read_table, releases

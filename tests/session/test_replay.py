@@ -30,7 +30,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._cli import main
 from leastnoise._mechanisms import _dawa
-from leastnoise._release import _report, _writing
+from leastnoise._pages import _report
+from leastnoise._publication import _writing
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import (
     SeededEntropy,

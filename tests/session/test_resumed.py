@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._mechanisms import _dawa
 from leastnoise._plan import AdaptiveDetails
-from leastnoise._release import _writing
+from leastnoise._publication import _writing
 from leastnoise._session import _release_job, _session
 from leastnoise._trusted.accounting import Charge, Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text

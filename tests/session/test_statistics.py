@@ -11,9 +11,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan
-from leastnoise._release import Options, check_options, load_catalogue
+from leastnoise._release import Options, check_options
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from session.releasing import manifest

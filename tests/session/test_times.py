@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import leastnoise as ln
 from leastnoise._cli import program
-from leastnoise._release import EXPORTS
+from leastnoise._publication import EXPORTS
 from leastnoise._session import _release_job
 from leastnoise._trusted.kernel import Series, _keys, _series
 from session.releasing import stopped

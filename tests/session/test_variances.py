@@ -15,8 +15,8 @@ import leastnoise as ln
 from leastnoise._domain import SquaredDeviation, ValueCount
 from leastnoise._error import interval_multiplier, lower_bound, statistic_errors
 from leastnoise._estimation import NoisyMoments, variance_intervals
-from leastnoise._release import load_catalogue, table_title
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue, table_title
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.measurements import row_scales
 from leastnoise._trusted.table import Table, open_content

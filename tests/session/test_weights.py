@@ -12,9 +12,10 @@ import pytest
 import leastnoise as ln
 from leastnoise._domain import Measure, Weighted
 from leastnoise._error import lower_bound, statistic_errors
+from leastnoise._pages import list_sum_contributions
 from leastnoise._planning import statistic_target_statuses
-from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from simulated import releases

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
+from leastnoise._pages import format_public_facts
 from leastnoise._plan import Plan
-from leastnoise._release import check_options, format_public_facts
+from leastnoise._release import check_options
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError

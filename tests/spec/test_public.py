@@ -8,8 +8,9 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._estimation import public_counts_of_plan
+from leastnoise._pages import list_uncovered_errors
 from leastnoise._plan import Plan
-from leastnoise._release import Options, check_options, list_uncovered_errors, make_records
+from leastnoise._release import Options, check_options, make_records
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError

@@ -13,14 +13,10 @@ from babel.messages.pofile import read_po
 from docs import site
 
 import leastnoise as ln
-from leastnoise._release import (
-    LOCALES,
-    list_sentences,
-    list_sum_contributions,
-    load_catalogue,
-)
+from leastnoise._pages import list_sum_contributions
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
+from leastnoise._texts import LOCALES, list_sentences, load_catalogue
 from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
 from studio.test_guard import is_empty_refusal

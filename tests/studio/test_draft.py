@@ -7,7 +7,6 @@ import pytest
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import statistic_target_statuses
-from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio import (
@@ -21,6 +20,7 @@ from leastnoise._studio import (
     state_json,
     table_margins,
 )
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 

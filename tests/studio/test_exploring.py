@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import describe_rounding, load_catalogue
+from leastnoise._release import describe_rounding
 from leastnoise._session import plan_spec
 from leastnoise._studio import ReleaseExplorer
+from leastnoise._texts import load_catalogue
 from leastnoise._trusted.check import InputError
 from simulated import releases
 from spec.test_public import BOTH, ROWS_OF, spec_of

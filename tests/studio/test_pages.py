@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue
 from leastnoise._studio import (
     ASSETS,
     change_draft,
@@ -15,6 +14,7 @@ from leastnoise._studio import (
     format_spec,
     preferred_language,
 )
+from leastnoise._texts import load_catalogue
 from studio.conftest import SERIES, SPEC, serving
 
 # Pairs of the colour of a text and its background, then of an edge, which needs less contrast.

@@ -14,10 +14,10 @@ import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._cli import program as command
 from leastnoise._planning import joint_price
-from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio import BackgroundProcess, Planning, _planning, state_json, table_margins
+from leastnoise._texts import load_catalogue
 from studio.conftest import SERIES, SPEC, Client, is_unread, serving
 from waiting import HANGS, wait_until
 

@@ -20,11 +20,11 @@ from leastnoise._cli._output import (
 from leastnoise._error import memory_limit
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate
+from leastnoise._pages import error_over_bound, format_ratio
 from leastnoise._plan import Plan
 from leastnoise._planning import compare as compare_strategies
 from leastnoise._planning import expected_seconds
 from leastnoise._progress import Progress
-from leastnoise._release import error_over_bound, format_ratio
 from leastnoise._spec import Spec
 from leastnoise._trusted.accounting import charge_text
 

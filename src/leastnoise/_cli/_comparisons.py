@@ -23,17 +23,14 @@ from leastnoise._cli._output import FILE, format_number, json_option, print_json
 from leastnoise._estimation import ABTest, Differences, ab_test, compare_groups, compare_releases
 from leastnoise._frames import TabularMixin
 from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
-from leastnoise._release import (
+from leastnoise._release import Release, StatisticTable, Table, with_labels_in
+from leastnoise._texts import (
     ENGLISH,
     Catalogue,
-    Release,
-    StatisticTable,
-    Table,
     key_headings,
     statistic_title,
     table_format,
     table_title,
-    with_labels_in,
 )
 from leastnoise._trusted.check import InputError, exact
 from leastnoise._workload import QuerySet

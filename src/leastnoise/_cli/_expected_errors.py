@@ -20,7 +20,8 @@ from leastnoise._planning import (
     statistic_target_statuses,
     target_statuses,
 )
-from leastnoise._release import (
+from leastnoise._release import write_record
+from leastnoise._texts import (
     ENGLISH,
     Catalogue,
     name_attribute,
@@ -29,7 +30,6 @@ from leastnoise._release import (
     statistic_title,
     table_title,
     unit_of_sums,
-    write_record,
 )
 from leastnoise._workload import Statistic, leaves_out
 

@@ -39,37 +39,37 @@ from leastnoise._estimation import (
 )
 from leastnoise._facts import format_facts, list_facts
 from leastnoise._frames import number_or_null, pluralize
-from leastnoise._progress import Progress
-from leastnoise._release import (
-    ENGLISH,
-    EXPORTS,
-    FILL_IN,
-    FILL_IN_ADDRESS,
-    Catalogue,
-    Records,
-    Release,
-    StatisticTable,
-    Table,
-    check_records_file,
-    check_target,
+from leastnoise._pages import (
     describe_release,
     list_answer_notices,
     list_dropped_rows,
     list_file_notices,
     list_further_notices,
-    make_records,
-    open_draft,
     render_utility_page,
-    statistic_title,
-    table_format,
-    table_title,
     utility_file,
-    with_labels_in,
+)
+from leastnoise._progress import Progress
+from leastnoise._publication import (
+    EXPORTS,
+    FILL_IN,
+    FILL_IN_ADDRESS,
+    check_records_file,
+    check_target,
+    open_draft,
     write_records,
     write_rounded,
 )
+from leastnoise._release import (
+    Records,
+    Release,
+    StatisticTable,
+    Table,
+    make_records,
+    with_labels_in,
+)
 from leastnoise._session import export as export_text
 from leastnoise._session import read_release
+from leastnoise._texts import ENGLISH, Catalogue, statistic_title, table_format, table_title
 from leastnoise._trusted.check import InputError, did_you_mean, exact
 from leastnoise._workload import QuerySet, cells_of, groups_of, predicates, queries, ranges
 from leastnoise._workload import level as level_queries

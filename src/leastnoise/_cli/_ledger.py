@@ -21,7 +21,7 @@ from leastnoise._cli._release import describe_drawn_periods
 from leastnoise._facts import format_facts, list_facts
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
-from leastnoise._release import describe_risk
+from leastnoise._pages import describe_risk
 from leastnoise._session import (
     Entry,
     Ledger,

@@ -46,6 +46,7 @@ from leastnoise._domain import UnitCount
 from leastnoise._error import memory_limit
 from leastnoise._facts import format_facts, list_facts
 from leastnoise._mechanisms import Explanation, mechanism_of
+from leastnoise._pages import describe_plan, describe_risk, format_public_facts, published_part
 from leastnoise._plan import (
     AdaptivePlan,
     EarlierRelease,
@@ -69,19 +70,8 @@ from leastnoise._planning import (
     with_max_rows,
 )
 from leastnoise._progress import Progress
-from leastnoise._release import (
-    ENGLISH,
-    Catalogue,
-    check_options,
-    describe_bounds_search,
-    describe_plan,
-    describe_risk,
-    describe_search_chances,
-    format_public_facts,
-    published_part,
-    table_title,
-    write_record,
-)
+from leastnoise._publication import describe_bounds_search, describe_search_chances
+from leastnoise._release import check_options, write_record
 from leastnoise._session import (
     GuardForecast,
     check_writable,
@@ -94,6 +84,7 @@ from leastnoise._session import (
     warnings_before_planning,
 )
 from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
+from leastnoise._texts import ENGLISH, Catalogue, table_title
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,

@@ -32,9 +32,10 @@ from leastnoise._profile import (
     run_profile,
     summarize_column,
 )
-from leastnoise._release import Catalogue, describe_category_search, load_catalogue
+from leastnoise._publication import describe_category_search
 from leastnoise._session import DatabaseTable
 from leastnoise._spec import plan_category_searches
+from leastnoise._texts import Catalogue, load_catalogue
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 

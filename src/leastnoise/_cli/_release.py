@@ -23,17 +23,11 @@ from leastnoise._cli._output import (
     spec_argument,
     spec_option,
 )
+from leastnoise._pages import describe_guard_counts, list_file_notices
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress, RowProgress
-from leastnoise._release import (
-    FoundBounds,
-    FoundCategories,
-    ReceiptFacts,
-    Release,
-    describe_found_bounds,
-    describe_guard_counts,
-    list_file_notices,
-)
+from leastnoise._publication import FoundBounds, FoundCategories, describe_found_bounds
+from leastnoise._release import ReceiptFacts, Release
 from leastnoise._session import (
     IN_MEMORY,
     Entry,

@@ -5,7 +5,7 @@ series.
 
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
 ``_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the sentences of
-its findings, ``regime_NAME``, in each language (``_release/locales/NAME.pot``). Data-dependent
+its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``). Data-dependent
 mechanisms share the code of this file. It writes and reads their findings. It also plans their
 reference, the best data-independent plan.
 """

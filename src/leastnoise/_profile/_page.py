@@ -5,22 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from leastnoise._pages import describe_guessing_chance, describe_promise
 from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
 from leastnoise._profile._draft import DRAFT_FILE
 from leastnoise._profile._findings import ColumnFindings, ProfileFindings
 from leastnoise._profile._intervals import Interval
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan
 from leastnoise._profile._unit_sizes import LimitEffect, UnitSizes
-from leastnoise._release import (
-    LANGUAGES,
-    TEMPLATES,
-    Catalogue,
-    Release,
-    describe_guessing_chance,
-    describe_promise,
-    load_catalogue,
-    load_templates,
-)
+from leastnoise._release import Release
+from leastnoise._texts import LANGUAGES, TEMPLATES, Catalogue, load_catalogue, load_templates
 
 _MOST_BARS = 40  # bars of a column: its largest cells, in the order of the column
 _SHARE_DECIMALS = 3  # shares are shown in tenths of a percent

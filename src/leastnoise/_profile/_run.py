@@ -32,14 +32,8 @@ from leastnoise._profile._unit_sizes import (
     unit_size_cells,
 )
 from leastnoise._progress import RowProgress
-from leastnoise._release import (
-    LANGUAGES,
-    Options,
-    Release,
-    holds_categories,
-    load_catalogue,
-    read_categories,
-)
+from leastnoise._publication import holds_categories, read_categories
+from leastnoise._release import Options, Release
 from leastnoise._session import (
     CATEGORY_FOLDER,
     DatabaseTable,
@@ -58,6 +52,7 @@ from leastnoise._session import (
     run_spec,
 )
 from leastnoise._spec import Spec, budget_warnings, plan_category_searches
+from leastnoise._texts import LANGUAGES, load_catalogue
 from leastnoise._trusted.accounting import SeriesCost
 from leastnoise._trusted.check import Exact, InputError, exact_positive
 

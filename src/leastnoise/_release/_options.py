@@ -26,7 +26,13 @@ from leastnoise._domain import (
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import checked_guard_share
 from leastnoise._release._json_records import read_record, write_record
-from leastnoise._release._names import (
+from leastnoise._release._receipt import SearchFacts
+from leastnoise._release._sdmx_mapping import check_sdmx_mapping, read_sdmx_mapping
+from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
+from leastnoise._texts import (
+    LANGUAGES,
+    Catalogue,
+    CodeTexts,
     Names,
     Text,
     check_key,
@@ -34,14 +40,11 @@ from leastnoise._release._names import (
     check_names,
     check_text,
     list_texts,
+    load_catalogue,
+    name_rows,
     names_in,
     text_in,
 )
-from leastnoise._release._receipt import SearchFacts
-from leastnoise._release._sdmx_mapping import check_sdmx_mapping, read_sdmx_mapping
-from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
-from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue, name_rows
-from leastnoise._release._translations import LANGUAGES
 from leastnoise._trusted.check import (
     Exact,
     InputError,

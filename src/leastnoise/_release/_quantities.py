@@ -19,7 +19,7 @@ from leastnoise._domain import (
 )
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
-from leastnoise._release._texts import (
+from leastnoise._texts import (
     ENGLISH,
     Catalogue,
     name_attribute,

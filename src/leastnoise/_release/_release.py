@@ -87,7 +87,7 @@ from leastnoise._release._tables import (
     Tables,
     convert_to_amounts,
 )
-from leastnoise._release._texts import load_catalogue
+from leastnoise._texts import load_catalogue
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse

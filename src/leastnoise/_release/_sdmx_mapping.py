@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leastnoise._domain import Domain
-from leastnoise._release._names import check_key
-from leastnoise._release._texts import first_moment
+from leastnoise._texts import check_key, first_moment
 from leastnoise._trusted.check import InputError, one_of, refuse
 from leastnoise._workload import level_names
 

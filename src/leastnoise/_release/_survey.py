@@ -21,7 +21,7 @@ import numpy as np
 from leastnoise._domain import DeviationProduct, Domain, SquaredDeviation, Weighted
 from leastnoise._error import widen_interval
 from leastnoise._frames import Columns
-from leastnoise._release._names import check_key
+from leastnoise._texts import check_key
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, Statistic, Workload

@@ -37,7 +37,6 @@ from leastnoise._estimation import (
     whole_numbers,
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
-from leastnoise._release._names import NO_NAMES, Names
 from leastnoise._release._options import (
     Options,
     display_texts,
@@ -52,9 +51,11 @@ from leastnoise._release._survey import (
     is_weighted,
     read_survey,
 )
-from leastnoise._release._texts import (
+from leastnoise._texts import (
+    NO_NAMES,
     Catalogue,
     CodeTexts,
+    Names,
     display_labels,
     key_headings,
     load_catalogue,

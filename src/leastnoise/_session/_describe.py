@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil
 
 from leastnoise._facts import Fact, Section, describe
-from leastnoise._release import describe_guessing_chance
+from leastnoise._pages import describe_guessing_chance
 from leastnoise._trusted.accounting import (
     ApproxDP,
     format_amount,

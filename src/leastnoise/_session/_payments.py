@@ -31,6 +31,7 @@ from leastnoise._plan import (
     without_guard,
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy, stated_privacy
+from leastnoise._publication import finishing_seconds, remove_dead_drafts, sync_to_disk
 from leastnoise._release import (
     NO_RECEIPT,
     Options,
@@ -38,10 +39,7 @@ from leastnoise._release import (
     SearchFacts,
     SecondTable,
     check_formats,
-    finishing_seconds,
     read_record,
-    remove_dead_drafts,
-    sync_to_disk,
     tables_to_write,
 )
 from leastnoise._sources import has_text_rows

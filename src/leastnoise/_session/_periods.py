@@ -15,17 +15,12 @@ from leastnoise._domain import Dates, UnitCount
 from leastnoise._estimation import Outcome
 from leastnoise._frames import find_library, pluralize
 from leastnoise._mechanisms import mechanism_of, release_contract
+from leastnoise._pages import write_series_page
 from leastnoise._plan import Plan, checked_guard_share
 from leastnoise._planning import SeriesOptions, period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import (
-    NO_RECEIPT,
-    Release,
-    check_target,
-    lock_output,
-    open_draft,
-    write_series_page,
-)
+from leastnoise._publication import check_target, lock_output, open_draft
+from leastnoise._release import NO_RECEIPT, Release
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,

@@ -18,6 +18,7 @@ from leastnoise._frames import pluralize
 from leastnoise._interruption import note_run
 from leastnoise._log import LOGGER
 from leastnoise._mechanisms import mechanism_of, release_contract
+from leastnoise._pages import list_dropped_rows
 from leastnoise._plan import (
     BoundsPlan,
     CategoryPlan,
@@ -36,37 +37,38 @@ from leastnoise._plan import (
     versions,
 )
 from leastnoise._progress import RowProgress
-from leastnoise._release import (
+from leastnoise._publication import (
     EXPORTS,
-    NO_RECEIPT,
-    REQUIRED,
     Draft,
     FoundBounds,
     FoundCategories,
     Manifest,
-    Options,
-    Payment,
     Publication,
-    ReceiptFacts,
-    Release,
-    build_release,
     check_manifest,
     check_table_facts,
     check_target,
     fill_draft,
     holds_bounds,
     holds_categories,
-    list_dropped_rows,
     open_optional_draft,
     read_bounds,
     read_bounds_manifest,
     read_categories,
     read_categories_manifest,
     read_manifest,
-    read_record,
     sha256,
     write_bounds,
     write_categories,
+)
+from leastnoise._release import (
+    NO_RECEIPT,
+    REQUIRED,
+    Options,
+    Payment,
+    ReceiptFacts,
+    Release,
+    build_release,
+    read_record,
     write_record,
 )
 from leastnoise._session._guard import guard_measurements, optional_attributes, unit_total_measures

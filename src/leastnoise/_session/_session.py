@@ -20,19 +20,15 @@ from leastnoise._plan import (
 )
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, show_rows
-from leastnoise._release import (
-    NO_RECEIPT,
+from leastnoise._publication import (
     Draft,
     FoundBounds,
     FoundCategories,
-    Options,
-    ReceiptFacts,
-    Release,
-    check_options,
     check_target,
     finishing_seconds,
     open_optional_draft,
 )
+from leastnoise._release import NO_RECEIPT, Options, ReceiptFacts, Release, check_options
 from leastnoise._session._earlier import check_earlier_payments, read_earlier_releases
 from leastnoise._session._guard import (
     GuardPayment,

@@ -17,17 +17,14 @@ from leastnoise._log import LOGGER
 from leastnoise._plan import Plan, SearchPlan, checked_guard_share
 from leastnoise._planning import missed_targets, stated_privacy
 from leastnoise._progress import RowProgress
-from leastnoise._release import (
+from leastnoise._publication import (
     FoundBounds,
     FoundCategories,
-    Release,
-    check_options,
     check_target,
     finishing_seconds,
     remove_dead_drafts,
-    tables_to_write,
-    with_table_ids,
 )
+from leastnoise._release import Release, check_options, tables_to_write, with_table_ids
 from leastnoise._session._guard import guard_warning
 from leastnoise._session._payments import (
     affordable_share,

@@ -35,7 +35,7 @@ from leastnoise._domain import (
     map_by_text,
 )
 from leastnoise._estimation import public_counts, read_public
-from leastnoise._release import is_translated
+from leastnoise._texts import is_translated
 from leastnoise._trusted.check import (
     InputError,
     did_you_mean,

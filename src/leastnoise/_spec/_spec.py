@@ -49,18 +49,15 @@ from leastnoise._planning import (
     smallest_privacy,
     stated_privacy,
 )
+from leastnoise._publication import FoundBounds, FoundCategories, read_categories, sha256
 from leastnoise._release import (
     OBSERVATION_FILE,
-    FoundBounds,
-    FoundCategories,
     Options,
     SearchFacts,
     find_table_or_groups,
     find_table_position,
     name_survey_tables,
-    read_categories,
     resolve_names,
-    sha256,
     tables_to_write,
 )
 from leastnoise._spec._bounds import (

@@ -28,11 +28,12 @@ from leastnoise._error import measured_multiplier
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._planning import stated_privacy, table_goals
-from leastnoise._release import ENGLISH, Catalogue, product_rounding, table_title
+from leastnoise._release import product_rounding
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, split_column_name
 from leastnoise._spec._domain import name_join
 from leastnoise._spec._spec import Spec, columns_to_read
+from leastnoise._texts import ENGLISH, Catalogue, table_title
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
 from leastnoise._trusted.measurements import MOST_ROWS, cost

@@ -18,7 +18,6 @@ from starlette.responses import JSONResponse
 
 from leastnoise._charts import draw_chart
 from leastnoise._plan import Plan
-from leastnoise._release import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
 from leastnoise._studio._draft import save_spec, to_toml_table
@@ -52,6 +51,7 @@ from leastnoise._studio._pages import (
     render_page,
 )
 from leastnoise._studio._planning import Planning, planning_page, state_json, table_margins
+from leastnoise._texts import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._trusted.check import InputError, exact, message, one_of
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import apply

@@ -25,13 +25,6 @@ from leastnoise._domain import Dates
 from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
-from leastnoise._release import (
-    Catalogue,
-    load_catalogue,
-    name_quantity,
-    statistic_title,
-    table_title,
-)
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._studio._publication_fields import (
@@ -41,6 +34,7 @@ from leastnoise._studio._publication_fields import (
     read_fields,
     write_fields,
 )
+from leastnoise._texts import Catalogue, load_catalogue, name_quantity, statistic_title, table_title
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._workload import Product, Statistic, Workload, groups_of

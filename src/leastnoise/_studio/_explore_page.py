@@ -15,22 +15,13 @@ import numpy as np
 from leastnoise._charts import draw_chart
 from leastnoise._domain import Domain
 from leastnoise._frames import number_or_null
+from leastnoise._pages import list_further_notices
 from leastnoise._release import (
-    LANGUAGES,
-    Catalogue,
     Release,
     StatisticTable,
     Table,
-    attribute_heading,
-    capitalize,
     describe_rounding,
-    list_further_notices,
-    name_measure,
-    name_rows,
     round_table,
-    statistic_title,
-    table_format,
-    table_title,
     with_labels_in,
 )
 from leastnoise._session import read_release
@@ -42,6 +33,17 @@ from leastnoise._studio._pages import (
     chart_json,
     page_route,
     render_page,
+)
+from leastnoise._texts import (
+    LANGUAGES,
+    Catalogue,
+    attribute_heading,
+    capitalize,
+    name_measure,
+    name_rows,
+    statistic_title,
+    table_format,
+    table_title,
 )
 from leastnoise._trusted.check import InputError, message, one_of, whole
 from leastnoise._workload import level, level_names, queries

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leastnoise._release import LANGUAGES
 from leastnoise._spec import SourceColumn
+from leastnoise._texts import LANGUAGES
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 
 Form = Mapping[str, str]

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._charts import set_locale
 from leastnoise._plan import read_json
-from leastnoise._release import LANGUAGES, Catalogue, list_language_names, load_templates
+from leastnoise._texts import LANGUAGES, Catalogue, list_language_names, load_templates
 from leastnoise._trusted.check import InternalError, LeastNoiseError
 
 HOST = "127.0.0.1"

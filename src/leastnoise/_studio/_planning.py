@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from leastnoise._error import StatisticError, measured_multiplier, statistic_errors
 from leastnoise._facts import list_facts
+from leastnoise._pages import describe_draft
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -28,12 +29,6 @@ from leastnoise._planning import (
     stated_privacy,
     statistic_target_statuses,
     target_statuses,
-)
-from leastnoise._release import (
-    LANGUAGES,
-    Catalogue,
-    describe_draft,
-    table_title,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, read_toml, spec_warnings
 from leastnoise._studio._draft import (
@@ -51,6 +46,7 @@ from leastnoise._studio._draft import (
 )
 from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
 from leastnoise._studio._publication_fields import PublicationField
+from leastnoise._texts import LANGUAGES, Catalogue, table_title
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._workload import Workload, with_hidden_cells
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import tomlkit
 
-from leastnoise._release import LANGUAGES
 from leastnoise._studio._form_parts import SURVEY_NUMBERS, parse_number
+from leastnoise._texts import LANGUAGES
 from leastnoise._trusted.check import InputError, one_of
 
 _OUTPUT_TEXTS = ("title", "source", "agency", "contact")

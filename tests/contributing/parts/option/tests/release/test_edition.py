@@ -1,7 +1,7 @@
 """The edition of a publication."""
 
+from example_releases import write
 from leastnoise._release import Options, build_release
-from release.conftest import write
 
 
 def test_edition_is_in_the_citation(observation, tmp_path):

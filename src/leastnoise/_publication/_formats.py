@@ -1,0 +1,931 @@
+"""Write answers as an Excel workbook, and as SDMX data and structures.
+
+Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
+
+In SDMX every table is a separate data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. With ``flows =
+"quantity"``, all tables of a quantity share one data flow. In it, ``_T`` stands for the total of a
+dimension. The dimensions are the attributes, with periods as ``TIME_PERIOD``. The answer is
+``OBS_VALUE``, and attributes of the observation state its errors. Each component appears with its
+id and name (``labels=both``).
+"""
+
+import csv
+import datetime as dt
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import Dates, Domain
+from leastnoise._frames import Columns, UniqueNames
+from leastnoise._pages import describe_row_limit, dropping_attributes
+from leastnoise._release import (
+    TIME_PERIOD,
+    Options,
+    Release,
+    ResultTable,
+    SdmxMapping,
+    StatisticTable,
+    Table,
+    describe_columns,
+    describe_margin,
+    describe_rounding,
+    display_texts,
+    read_sdmx_mapping,
+    sdmx_period,
+    typical_half_width,
+)
+from leastnoise._texts import (
+    PLAIN_NUMBERS,
+    Catalogue,
+    NumberFormat,
+    capitalize,
+    display_labels,
+    fill_template,
+    key_headings,
+    load_catalogue,
+    name_attribute,
+    name_quantity,
+    name_quantity_and_unit,
+    name_rows,
+    name_with_row_limit,
+    statistic_format,
+    statistic_title,
+    table_format,
+    table_title,
+    unit_of_statistic,
+    unit_of_sums,
+)
+from leastnoise._trusted.check.arrays import Array
+
+WORKBOOK = "answers.xlsx"
+_MOST_SHEET_NAME_CHARACTERS = 31  # limit of Excel for the name of a sheet
+_FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
+_MOST_EXACT_INTEGER = 2**53  # larger whole numbers are not exact in Excel
+_HEADER_LINES = 4  # lines above the columns of a sheet
+_LEAST_COLUMN_WIDTH = 12  # in characters
+_MOST_COLUMN_WIDTH = 40  # in characters of a column in Excel; layout
+DEFAULT_AGENCY = "LEASTNOISE"
+STRUCTURE_FILE = "structure.sdmx.xml"
+_MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
+# a table has only some of these
+_VALUE_NAMES = {
+    "OBS_VALUE": "Answer",
+    "NOISE_STD": "Standard error of the noise",
+    "SAMPLING_STD": "Standard error of the sample",
+    "STD_ERROR": "Standard error",
+    "LOW": "Lower end of the interval",
+    "HIGH": "Upper end of the interval",
+    "BOTH_LOW": "Lower end of the interval of noise and sample",
+    "BOTH_HIGH": "Upper end of the interval of noise and sample",
+    "CV": "Coefficient of variation",
+    "OBS_STATUS": "Observation status",
+    "UNIT_MEASURE": "Unit of measure",
+    "CONF_LEVEL": "Coverage of the interval",
+}
+_OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
+_TOTAL = "_T"
+_MERGED_QUERIES = ("identity", "level")  # query sets whose tables can share a data flow
+_CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def result_title(result: ResultTable, catalogue: Catalogue) -> str:
+    """Return the display title of a result, or its name if it has no title."""
+    if not catalogue.names.is_empty:
+        if isinstance(result, Table):
+            return table_title(result.product, catalogue)
+        if isinstance(result, StatisticTable):
+            return statistic_title(result.statistic, result.domain, catalogue)
+    return result.name
+
+
+def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the display headings of a result's key columns."""
+    if isinstance(result, Table):
+        return key_headings(result.product.along, catalogue)
+    if isinstance(result, StatisticTable):
+        return result.key_headings(catalogue)
+    return result.attributes
+
+
+def result_attributes(result: ResultTable) -> tuple[str, ...]:
+    """Return the attribute of each key column of a result."""
+    if isinstance(result, StatisticTable):
+        groups = result.statistic.by
+        return (*groups, *result.attributes[len(groups) :])
+    return result.attributes
+
+
+def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
+    """Return the number format for the values of a result."""
+    if isinstance(result, Table):
+        return table_format(result.product, catalogue)
+    if isinstance(result, StatisticTable):
+        return statistic_format(result.statistic, result.domain, catalogue)
+    return PLAIN_NUMBERS
+
+
+def _columns_with_margins(result: ResultTable) -> Columns:
+    """Return the columns of a result; a table has margins after its answers."""
+    columns: Columns = {}
+    for name, values in result.columns().items():
+        columns[name] = values
+        if name == "answer" and isinstance(result, Table):
+            columns["margin"] = result.margins.reshape(-1)
+    return columns
+
+
+class Workbook:
+    """The Excel workbook of a release.
+
+    Labels are always written as text and cannot become formulas.
+    """
+
+    def __init__(self, release: Release, directory: Path) -> None:
+        import xlsxwriter
+
+        self._release = release
+        self._catalogue = release.options.catalogue()
+        row_limit = describe_row_limit(release, self._catalogue)
+        self._rounding_note = " ".join(
+            [
+                describe_rounding(release.options, self._catalogue),
+                self._catalogue.say("beyond", of=row_limit) if row_limit else "",
+            ]
+        ).strip()
+        self._workbook = xlsxwriter.Workbook(
+            str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)}
+        )
+        # The time of day stays secret, as in the manifest.
+        day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
+        self._workbook.set_properties(
+            {
+                "title": release.options.text("title") or self._catalogue.say("book_title"),
+                "created": day,
+            }
+        )
+        self._bold = self._workbook.add_format({"bold": True})
+        self._index = self._workbook.add_worksheet(self._catalogue.say("book_tables"))
+        columns = ("query", "table", "sheet", "answers", "unit", "margin", "leaves_out")
+        self._write_line(
+            self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True
+        )
+        self._next_index_row = 1
+        self._column_lines: list[tuple[str, str, str]] = []
+        self._index.set_column(1, 2, 32)
+
+    # All tables are in one file.
+    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002
+        """Write a table or a statistic to a new sheet."""
+        # Names differ because they begin with the ids.
+        title = result_title(result, self._catalogue)
+        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {title}")[
+            :_MOST_SHEET_NAME_CHARACTERS
+        ].strip()
+        sheet = self._workbook.add_worksheet(name)
+        about, rule = self._describe_result(result, name)
+        # Lines must be written in order, because the workbook does not keep them in memory.
+        self._write_line(sheet, 0, (title,), bold=True)
+        self._write_line(sheet, 1, (about,))
+        if not self._release.private:
+            self._write_line(sheet, 2, (self._catalogue.say("not_private"),), bold=True)
+        if rule:
+            self._write_line(sheet, 3, (rule,))
+        self._write_columns(sheet, result)
+        self._list_columns(result, name)
+
+    def _list_columns(self, result: ResultTable, sheet: str) -> None:
+        """Store the meaning of each number column for the sheet of columns."""
+        meanings = describe_columns(result, self._catalogue)
+        if isinstance(result, Table):
+            meanings["margin"] = describe_margin(result, self._catalogue)
+        for name in _columns_with_margins(result):
+            if name in meanings:
+                self._column_lines.append((sheet, name, meanings[name]))
+
+    def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
+        """Return a sentence about a result's numbers and one about their rounding.
+
+        A table is also added to the workbook's list of tables.
+        """
+        if isinstance(result, StatisticTable):
+            return f"{self._catalogue.say(result.meaning_key)} {self._say('book_statistic')}", ""
+        if not isinstance(result, Table):
+            return self._say("book_statistic"), ""
+        unit = name_with_row_limit(
+            name_quantity_and_unit(result.product, self._catalogue),
+            result.privacy,
+            self._catalogue,
+        )
+        self._list_table(result, sheet, unit)
+        return self._say("book_interval", unit=unit), self._rounding_note
+
+    def _list_table(self, table: Table, sheet: str, unit: str) -> None:
+        """Add a line for a table to the workbook's list of tables."""
+        dropping = dropping_attributes(self._release.plan, table.product)
+        leaves_out = ", ".join(name_attribute(name, self._catalogue) for name in dropping)
+        title = result_title(table, self._catalogue)
+        facts = (table.id, title, sheet, table.cells, unit, table.typical_margin, leaves_out)
+        self._write_line(self._index, self._next_index_row, facts)
+        self._next_index_row += 1
+
+    def _write_columns(self, sheet: Any, result: ResultTable) -> None:
+        """Write a result's columns to a sheet, below the lines that describe them.
+
+        Columns are wide enough for their texts, and numbers have as many digits as the noise leaves
+        meaningful.
+        """
+        columns = self._columns_with_labels(result)
+        number_formats = self._number_formats(result, columns)
+        for position, (name, values) in enumerate(columns.items()):
+            texts = [name, *(values.tolist() if values.dtype == object else [])]
+            width = max(_LEAST_COLUMN_WIDTH, *(len(str(text)) + 2 for text in texts))
+            sheet.set_column(
+                position, position, min(width, _MOST_COLUMN_WIDTH), number_formats.get(name)
+            )
+        sheet.freeze_panes(_HEADER_LINES + 1, 0)
+        self._write_line(sheet, _HEADER_LINES, list(columns), bold=True)
+        formats = [number_formats.get(name) for name in columns]
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        for number, row in enumerate(rows, _HEADER_LINES + 1):
+            self._write_line(sheet, number, row, formats=formats)
+
+    def _columns_with_labels(self, result: ResultTable) -> Columns:
+        """Return a result's columns, with a column of labels after each coded key.
+
+        The reliability flags of a survey are replaced by words.
+        """
+        columns: Columns = {}
+        has_labels = self._release.options.labels
+        headings = dict(
+            zip(result.key_columns(), result_headings(result, self._catalogue), strict=True)
+        )
+        attributes = result_attributes(result)
+        keys = zip(
+            result.key_columns(), attributes, result.display_labels, result.indices(), strict=True
+        )
+        texts = {
+            key: np.array(labels, dtype=object)[index]
+            for key, attribute, labels, index in keys
+            if attribute in has_labels
+        }
+        unique_names = UniqueNames(set(_columns_with_margins(result)))
+        for name, values in _columns_with_margins(result).items():
+            columns[name] = values
+            if name in texts:
+                heading = unique_names.make_unique(f"{headings[name]} ({self._say('book_label')})")
+                columns[heading] = texts[name]
+            if name == "reliability":
+                columns[name] = self._flag_words(result)
+        return columns
+
+    def _flag_words(self, result: ResultTable) -> Array:
+        """Return the word for the reliability flag of each value."""
+        sampling = result.sampling
+        if sampling is None:
+            return np.full(result.cells, "", dtype=object)
+        words = np.array([self._say(key) for key in sampling.flag_keys], dtype=object)
+        return np.asarray(words[sampling.reliability.reshape(-1) - 1])
+
+    def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
+        """Return the Excel number format of each column by its name."""
+        values_format = result_format(result, self._catalogue)
+        half_width = typical_half_width(result.low, result.high)
+        own_format = self._workbook.add_format(
+            {"num_format": values_format.excel_notation(half_width)}
+        )
+        percent_format = self._workbook.add_format({"num_format": "0.0%"})
+        formats = {
+            name: own_format
+            for name, values in columns.items()
+            if name in result.numbers() and values.dtype != object
+        }
+        formats["margin"] = own_format
+        if "cv" in formats:
+            formats["cv"] = percent_format
+        for name in ("sum", "count", "sum_of_weights", "may_be_below", "may_be_above"):
+            formats.pop(name, None)
+        return formats
+
+    def close(self) -> None:
+        """Write the sheet of columns, and save the workbook."""
+        sheet = self._workbook.add_worksheet(self._catalogue.say("book_columns"))
+        headings = [self._say(f"book_{column}") for column in ("sheet", "column", "meaning")]
+        self._write_line(sheet, 0, headings, bold=True)
+        for row, line in enumerate(self._column_lines, 1):
+            self._write_line(sheet, row, line)
+        sheet.set_column(0, 0, _MOST_SHEET_NAME_CHARACTERS)
+        sheet.set_column(1, 1, 2 * _LEAST_COLUMN_WIDTH)
+        sheet.set_column(2, 2, 2 * _MOST_COLUMN_WIDTH)
+        self._workbook.close()
+
+    def _say(self, key: str, **values: object) -> str:
+        """Return a catalogue text in which the confidence level is filled in."""
+        return self._catalogue.say(
+            key, percent=self._catalogue.format_percent(self._release.level), **values
+        )
+
+    def _write_line(
+        self,
+        sheet: Any,
+        row: int,
+        values: Any,
+        *,
+        bold: bool = False,
+        formats: Sequence[Any] = (),
+    ) -> None:
+        """Write values into one worksheet row; non-finite numbers stay empty."""
+        for column, value in enumerate(values):
+            style = [self._bold] if bold else []
+            if formats and formats[column] is not None:
+                style = [formats[column]]
+            if isinstance(value, str) or (
+                isinstance(value, int) and abs(value) > _MOST_EXACT_INTEGER
+            ):
+                sheet.write_string(
+                    row, column, str(value).encode("utf-8", "replace").decode(), *style
+                )
+            elif math.isfinite(value):
+                sheet.write_number(row, column, value, *style)
+
+
+def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Return a unique SDMX id for each name, none of them in ``reserved``.
+
+    They have capital letters, digits, ``_`` and ``-``.
+    """
+    ids = []
+    unique_names = UniqueNames({taken_id.lower() for taken_id in reserved})
+    for name in names:
+        upper_name = (
+            name.replace("<=", "LE ")
+            .replace(">=", "GE ")
+            .replace("<", "LT ")
+            .replace(">", "GT ")
+            .upper()
+        )
+        stem = re.sub(r"[^A-Z0-9-]+", "_", upper_name).strip("_") or "X"
+        if not re.fullmatch("-?[0-9_]+", stem):
+            # A spreadsheet would run a text that begins with such a character as a formula.
+            stem = stem.lstrip("-_") or "X"
+        ids.append(unique_names.make_unique(stem))
+    return ids
+
+
+LocalTexts = tuple[tuple[str, str], ...]
+"""A text by language, the main language first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of an SDMX data flow.
+
+    Attributes:
+        id: the id of the dimension, derived from the column.
+        column: the key column in the files of answers.
+        names: pairs of language and display name.
+        codes: the ids of the codes; for TIME_PERIOD, the periods.
+        labels: for each code, pairs of language and display name.
+    """
+
+    id: str
+    column: str
+    names: LocalTexts
+    codes: tuple[str, ...]
+    labels: tuple[LocalTexts, ...]
+
+    @property
+    def name(self) -> str:
+        """The display name of the dimension in the main language."""
+        return self.names[0][1]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether this is the dimension of periods, which has no code list."""
+        return self.id == TIME_PERIOD
+
+    @property
+    def cells(self) -> list[str]:
+        """The text of each code in a data file: ``code: name``, or a period."""
+        if self.is_time:
+            return list(self.codes)
+        return [
+            f"{code}: {texts[0][1]}" for code, texts in zip(self.codes, self.labels, strict=True)
+        ]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Column, codes and labels; dimensions with equal keys share a code list."""
+        return (self.column, *self.codes, *self.labels)
+
+
+_ALL_ROWS = Dimension("ALL", "all rows", (("en", "all rows"),), ("_T",), ((("en", "total"),),))
+
+
+@dataclass(frozen=True, slots=True)
+class DataFlow:
+    """An SDMX data flow, which contains one result or several tables."""
+
+    id: str
+    names: LocalTexts
+    dimensions: tuple[Dimension, ...]
+    values: tuple[str, ...]
+    unit: tuple[str, str]
+
+    @property
+    def name(self) -> str:
+        """The title of the data flow in the main language."""
+        return self.names[0][1]
+
+
+def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
+    """Return the dimensions, with a dimension of all rows if none has codes."""
+    if all(dimension.is_time for dimension in dimensions):
+        return (_ALL_ROWS, *dimensions)
+    return tuple(dimensions)
+
+
+def _in_english(named_codes: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
+    """Return each code with its English name as a text by language."""
+    return [(code, (("en", name),)) for code, name in named_codes]
+
+
+def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
+    """Return the data flow of a result, and its number columns as lists."""
+    numbers = result.numbers()
+    column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
+    columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
+    values = [value for value in _VALUE_NAMES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
+    (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
+    catalogues = _catalogues(options)
+    flow = DataFlow(
+        id=flow_id,
+        names=tuple(
+            (catalogue.language, result_title(result, catalogue)) for catalogue in catalogues
+        ),
+        dimensions=_with_coded_dimension(_make_dimensions(result, options, catalogues)),
+        values=tuple(values),
+        unit=_find_sdmx_unit(result, catalogues[0], read_sdmx_mapping(options.sdmx)),
+    )
+    return flow, [columns[value].tolist() for value in values if value in columns]
+
+
+def _catalogues(options: Options) -> list[Catalogue]:
+    """Return a catalogue for each language of the display names."""
+    if not options.names and not options.labels:
+        return [load_catalogue()]
+    return [options.catalogue(language) for language in options.languages]
+
+
+def _find_sdmx_unit(
+    result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
+) -> tuple[str, str]:
+    """Return the SDMX id and the display name of a result's unit.
+
+    The id comes from the mapping or, if the mapping has none, from the measure's name.
+    """
+    code = "ROWS"
+    name = name_rows(catalogue)
+    if result.unit_name:
+        (code,) = make_ids([result.unit_name])
+        name = result.unit_name
+        if isinstance(result, Table):
+            name = unit_of_sums(result.product, catalogue) or name
+            if not catalogue.names.is_empty and name == result.unit_name:
+                name = name_quantity(result.product, catalogue)
+        if isinstance(result, StatisticTable):
+            name = unit_of_statistic(result.statistic, result.domain, catalogue) or name
+    return mapping.units.get(result.unit_name or "rows", code), name
+
+
+def _make_dimensions(
+    result: ResultTable, options: Options, catalogues: Sequence[Catalogue]
+) -> tuple[Dimension, ...]:
+    """Return an SDMX dimension for each key column of a result."""
+    if isinstance(result, Table):
+        keys = result.product.keys
+    else:
+        keys = result.attributes
+    mapping = read_sdmx_mapping(options.sdmx)
+    ids = _make_dimension_ids(result, keys, mapping)
+    headings = [_local_headings(result, keys, catalogue) for catalogue in catalogues]
+    languages = [catalogue.language for catalogue in catalogues]
+    labels = [_display_labels_in(result, options, language) for language in languages]
+    attributes = result_attributes(result)
+    dimensions = []
+    for position, (key_id, key) in enumerate(zip(ids, keys, strict=True)):
+        labels_of_codes = zip(*(labels_along[position] for labels_along in labels), strict=True)
+        own_labels = [str(label) for label in result.labels[position]]
+        if key_id == TIME_PERIOD:
+            codes = [sdmx_period(label) or label for label in own_labels]
+        else:
+            codes = _make_codes(own_labels, mapping.codes.get(attributes[position], {}))
+        dimensions.append(
+            Dimension(
+                id=key_id,
+                column=key,
+                names=tuple(
+                    (language, heading[position])
+                    for language, heading in zip(languages, headings, strict=True)
+                ),
+                codes=tuple(codes),
+                labels=tuple(
+                    tuple(zip(languages, texts, strict=True)) for texts in labels_of_codes
+                ),
+            )
+        )
+    return tuple(dimensions)
+
+
+def _make_dimension_ids(
+    result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
+) -> list[str]:
+    """Return the SDMX id of the dimension of each key column."""
+    time_key = _find_time_key(result)
+    concepts = [mapping.concepts.get(key, "") for key in keys]
+    if time_key is not None:
+        concepts[time_key] = TIME_PERIOD
+    reserved = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
+    ids = []
+    for mapped_id, code in zip(concepts, make_ids(keys, reserved), strict=True):
+        if mapped_id:
+            ids.append(mapped_id)
+        elif code[0].isdigit() or code[0] == "-":
+            ids.append(f"D{code}")
+        else:
+            ids.append(code)
+    return ids
+
+
+def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
+    """Return an SDMX code for each label, from a mapping or from the label."""
+    others = [label for label in labels if label not in mapped]
+    new_codes = dict(zip(others, make_ids(others, mapped.values()), strict=True))
+    return [mapped.get(label) or new_codes[label] for label in labels]
+
+
+def _find_time_key(result: ResultTable) -> int | None:
+    """Return the position of the first key column of periods, or None."""
+    domain = _domain_of(result)
+    for position, (name, labels) in enumerate(
+        zip(result_attributes(result), result.labels, strict=True)
+    ):
+        is_date = name in domain.names and isinstance(domain.kind(name), Dates)
+        if is_date and labels and all(sdmx_period(str(label)) for label in labels):
+            return position
+    return None
+
+
+def _local_headings(
+    result: ResultTable, keys: Sequence[str], catalogue: Catalogue
+) -> Sequence[str]:
+    """Return the headings of the keys in a language, or the keys if no names exist."""
+    return keys if catalogue.names.is_empty else result_headings(result, catalogue)
+
+
+def _display_labels_in(
+    result: ResultTable, options: Options, language: str
+) -> tuple[tuple[str, ...], ...]:
+    """Return the display labels of each key of a result in a language."""
+    if language == options.language:
+        return result.display_labels
+    texts = display_texts(options, _domain_of(result), language)
+    return display_labels(result.labels, result_attributes(result), texts)
+
+
+def _domain_of(result: ResultTable) -> Domain:
+    """Return the domain over which a table or statistic is computed."""
+    if isinstance(result, Table):
+        return result.product.domain
+    if isinstance(result, StatisticTable):
+        return result.domain
+    raise TypeError(f"{type(result).__name__} has no domain")
+
+
+def _csv_header(flow: DataFlow) -> list[str]:
+    """Return the column headings of an SDMX-CSV file."""
+    dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
+    return [
+        *_MESSAGE_COLUMNS,
+        *dimensions,
+        *(f"{value}: {_VALUE_NAMES[value]}" for value in flow.values),
+    ]
+
+
+def agency_id(release: Release) -> str:
+    """Return the SDMX id of the agency that publishes a release."""
+    mapped = read_sdmx_mapping(release.options.sdmx).agency
+    if mapped:
+        return mapped
+    (code,) = make_ids([release.options.text("agency") or DEFAULT_AGENCY])
+    return code if code[0].isalpha() else f"A{code}"
+
+
+def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
+    """Return the SDMX observation status of each answer, as ``code: name``."""
+    published, suppressed, unreliable = (
+        ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
+    )
+    numbers = result.numbers()
+    statuses = np.full(result.cells, published, dtype=object)
+    if "reliability" in numbers:
+        statuses[numbers["reliability"] != 1] = unreliable
+    statuses[np.isnan(numbers[result.value_name])] = suppressed
+    statuses_of_answers: list[str] = statuses.tolist()
+    return statuses_of_answers
+
+
+def _empty_if_missing(value: float) -> float | str:
+    """Return a number, or an empty text for NaN."""
+    if math.isnan(value):
+        return ""
+    return value
+
+
+@dataclass(slots=True)
+class SdmxMessages:
+    """Writes the SDMX data and structure messages of a release."""
+
+    release: Release
+    directory: Path
+    flows: list[DataFlow] = field(default_factory=list)
+    _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
+
+    def add(self, result: ResultTable, stem: str) -> None:
+        """Write a result as one data message, or store it for a shared data flow."""
+        if self._mapping.flows == "quantity" and isinstance(result, Table):
+            product = result.product
+            kinds = {query_set.kind for query_set in product.query_sets}
+            if kinds <= {*_MERGED_QUERIES}:
+                time_key = _find_time_key(result)
+                time_attribute = None
+                if time_key is not None:
+                    time_attribute = product.attributes[time_key]
+                key = (product.measure, time_attribute)
+                self._merged.setdefault(key, []).append(result)
+                return
+        flow, columns = _make_data_flow(result, self.release.options)
+        keys = _list_observation_codes(flow, result)
+        self._write_message(flow, stem, self._observations(flow, result, columns, keys))
+
+    @property
+    def _mapping(self) -> SdmxMapping:
+        """The ids that the options state for SDMX."""
+        return read_sdmx_mapping(self.release.options.sdmx)
+
+    def _write_message(
+        self, flow: DataFlow, stem: str, observations: Iterable[list[str | float]]
+    ) -> None:
+        """Write the observations of a data flow as an SDMX-CSV file."""
+        self.flows.append(flow)
+        path = self.directory / f"{stem}.sdmx.csv"
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 requires
+            rows.writerow(_csv_header(flow))
+            rows.writerows(observations)
+
+    def _observations(
+        self,
+        flow: DataFlow,
+        result: ResultTable,
+        number_columns: Sequence[Sequence[float]],
+        dimension_codes: Iterable[list[str]],
+    ) -> Iterator[list[str | float]]:
+        """Yield the CSV fields of each observation; NaN becomes an empty field."""
+        first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
+        last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
+        statuses = _list_statuses(result, self._mapping)
+        for key, values, status in zip(
+            dimension_codes, zip(*number_columns, strict=True), statuses, strict=True
+        ):
+            number_fields = [_empty_if_missing(value) for value in values]
+            yield [*first_fields, *key, *number_fields, status, *last_fields]
+
+    def _write_merged_flows(self) -> None:
+        """Write one data message for each quantity, with ``_T`` for totals."""
+        for tables in self._merged.values():
+            merged = merge_tables(tables, self.release.options)
+            (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])
+            flow = replace(merged.flow, id=flow_id)
+            rows = chain.from_iterable(
+                self._merged_observations(merged, flow, table) for table in _distinct_tables(tables)
+            )
+            self._write_message(flow, f"answers/{flow_id.lower()}", rows)
+
+    def _merged_observations(
+        self, merged: "MergedFlow", flow: DataFlow, table: Table
+    ) -> Iterator[list[str | float]]:
+        """Yield the CSV fields of a table's observations in a shared data flow."""
+        own_flow, own_columns = _make_data_flow(table, self.release.options)
+        names = [name for name in own_flow.values if name not in _OBSERVATION_ATTRIBUTES]
+        column_of = dict(zip(names, own_columns, strict=True))
+        columns = [
+            column_of.get(name, [math.nan] * table.cells)
+            for name in flow.values
+            if name not in _OBSERVATION_ATTRIBUTES
+        ]
+        return self._observations(flow, table, columns, merged.observation_codes(table))
+
+    def _describe_release(self) -> str:
+        """Return a text with the title, source and row limit of the release."""
+        options = self.release.options
+        facts = [options.text("title"), options.text("source"), describe_row_limit(self.release)]
+        return ". ".join(fact for fact in facts if fact)
+
+    def close(self) -> None:
+        """Write the structure message: concepts, code lists and data flows.
+
+        Dimensions with equal labels share one code list.
+        """
+        self._write_merged_flows()
+        code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
+        dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
+        names_of = {dimension.column: dimension.names for dimension in dimensions}
+        concepts = self._name_concepts(dimensions)
+        names_of_concepts = {concepts[column]: names for column, names in names_of.items()}
+        coded_dimensions = [dimension for dimension in dimensions if not dimension.is_time]
+        for dimension in coded_dimensions:
+            code_list = (
+                f"CL{len(code_lists) + 1}_{concepts[dimension.column]}",
+                dimension.names,
+                list(zip(dimension.codes, dimension.labels, strict=True)),
+            )
+            code_lists.setdefault(dimension.key, code_list)
+        fixed_code_lists = self._fixed_code_lists()
+        text = fill_template(
+            STRUCTURE_FILE,
+            agency=agency_id(self.release),
+            release=self.release,
+            day=datetime.now(UTC).date().isoformat(),
+            flows=self.flows,
+            about=self._describe_release(),
+            concepts=[
+                *names_of_concepts.items(),
+                *_in_english(_VALUE_NAMES.items()),
+            ],
+            concept_of=concepts,
+            lists=[
+                *code_lists.values(),
+                *(
+                    (f"CL_{value}", (("en", _VALUE_NAMES[value]),), listed)
+                    for value, listed in fixed_code_lists.items()
+                ),
+            ],
+            list_of={dimension: code_lists[dimension.key][0] for dimension in coded_dimensions},
+            enumerated={value: f"CL_{value}" for value in fixed_code_lists},
+        )
+        path = self.directory / STRUCTURE_FILE
+        path.write_text(
+            _CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n"
+        )
+
+    def _fixed_code_lists(self) -> dict[str, Any]:
+        """Return the code lists of observation statuses and units by id."""
+        statuses = [
+            self._mapping.status_of(answer) for answer in ("published", "suppressed", "unreliable")
+        ]
+        units = dict(sorted(flow.unit for flow in self.flows))
+        return {
+            "OBS_STATUS": _in_english(dict.fromkeys(statuses)),
+            "UNIT_MEASURE": _in_english(units.items()),
+        }
+
+    def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
+        """Return the concept id of each dimension by the name of its column.
+
+        The id is the dimension's id if it is TIME_PERIOD or comes from the mapping.
+        """
+        mapped = self._mapping.concepts
+        fixed = {
+            dimension.column: dimension.id
+            for dimension in dimensions
+            if dimension.is_time or dimension.column in mapped
+        }
+        others = [*dict.fromkeys(d.column for d in dimensions if d.column not in fixed)]
+        reserved = [*_VALUE_NAMES, TIME_PERIOD, *mapped.values()]
+        return fixed | dict(zip(others, make_ids(others, reserved), strict=True))
+
+
+def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
+    """Yield the codes of the dimensions for each value of a result."""
+    all_rows = [dimension.cells[0] for dimension in flow.dimensions if dimension == _ALL_ROWS]
+    cells = [dimension.cells for dimension in flow.dimensions if dimension != _ALL_ROWS]
+    for cell in np.ndindex(result.low.shape):
+        labels = [codes[label] for codes, label in zip(cells, cell, strict=True)]
+        yield [*all_rows, *labels]
+
+
+def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables without those that have the keys of an earlier table."""
+    by_keys: dict[tuple[str, ...], Table] = {}
+    for table in tables:
+        by_keys.setdefault(tuple(table.product.keys), table)
+    return list(by_keys.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFlow:
+    """One SDMX data flow for all tables of a quantity.
+
+    Attributes:
+        flow: the data flow. A dimension has the total ``_T``, the codes of its attribute and the
+            codes of its levels.
+        attributes: the attribute of each dimension; empty for the dimension of all rows.
+        cells: for each key column of the tables, the texts of its codes in a data file.
+    """
+
+    flow: DataFlow
+    attributes: tuple[str, ...]
+    cells: Mapping[str, Sequence[str]]
+
+    def observation_codes(self, table: Table) -> Iterator[list[str]]:
+        """Yield the codes of each answer of a table; ``_T`` where it has no key."""
+        totals = [dimension.cells[0] for dimension in self.flow.dimensions]
+        positions = [self.attributes.index(name) for name in table.product.attributes]
+        cells = [self.cells[key] for key in table.product.keys]
+        for cell in np.ndindex(table.answer.shape):
+            key = list(totals)
+            for position, codes, label in zip(positions, cells, cell, strict=True):
+                key[position] = codes[label]
+            yield key
+
+
+def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
+    """Return one SDMX data flow for all tables of a quantity."""
+    catalogues = _catalogues(options)
+    flows = [_make_data_flow(table, options)[0] for table in tables]
+    own_dimensions: dict[str, dict[str, Dimension]] = {}
+    for table, flow in zip(tables, flows, strict=True):
+        for name, dimension in zip(table.product.attributes, flow.dimensions, strict=False):
+            own_dimensions.setdefault(name, {})[dimension.column] = dimension
+    product = tables[0].product
+    names = tuple(name for name in product.domain.names if name in own_dimensions)
+    dimensions: list[Dimension] = []
+    cells: dict[str, Sequence[str]] = {}
+    for name in names:
+        dimension, own_cells = _merge_dimensions(name, own_dimensions[name], catalogues)
+        dimensions.append(dimension)
+        cells |= own_cells
+    quantity = tables[0].unit_name or "rows"
+    has_time = any(dimension.is_time for dimension in dimensions)
+    flow_name = quantity
+    if has_time:
+        flow_name = f"{quantity} by time"
+    (flow_id,) = make_ids([flow_name])
+    all_values = {value for flow in flows for value in flow.values}
+    flow = DataFlow(
+        id=flow_id,
+        names=tuple(
+            (catalogue.language, capitalize(name_quantity(product, catalogue)))
+            for catalogue in catalogues
+        ),
+        dimensions=_with_coded_dimension(dimensions),
+        values=tuple(value for value in _VALUE_NAMES if value in all_values),
+        unit=flows[0].unit,
+    )
+    extra = len(flow.dimensions) - len(names)
+    return MergedFlow(flow, (*[""] * extra, *names), cells)
+
+
+def _merge_dimensions(
+    attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
+) -> tuple[Dimension, dict[str, Sequence[str]]]:
+    """Return a dimension of an attribute and its levels, and the cells by key.
+
+    Args:
+        attribute: the name of the attribute.
+        dimensions: the dimension of each key: the attribute or a level such as ``store:region``.
+        catalogues: the catalogues of all languages.
+    """
+    in_order = sorted(dimensions.values(), key=lambda dimension: dimension.column != attribute)
+    first = in_order[0]
+    if first.is_time:
+        merged = replace(first, column=attribute)
+        return merged, {dimension.column: dimension.cells for dimension in in_order}
+    totals = tuple((each.language, each.say("sdmx_total")) for each in catalogues)
+    labels_of: dict[str, LocalTexts] = {_TOTAL: totals}
+    codes_of: dict[str, list[str]] = {}
+    for dimension in in_order:
+        codes = list(dimension.codes)
+        for position, code in enumerate(dimension.codes):
+            if code in labels_of:
+                codes[position] = f"{dimension.id}_{code}"
+        codes_of[dimension.column] = codes
+        labels_of |= dict(zip(codes, dimension.labels, strict=True))
+    merged = replace(
+        first,
+        column=attribute,
+        codes=tuple(labels_of),
+        labels=tuple(labels_of.values()),
+    )
+    cell_of = dict(zip(merged.codes, merged.cells, strict=True))
+    cells: dict[str, Sequence[str]] = {}
+    for key, codes in codes_of.items():
+        cells[key] = [cell_of[code] for code in codes]
+    return merged, cells
