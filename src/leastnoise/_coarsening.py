@@ -227,8 +227,8 @@ def solve_tables(
     ]
     if len(hidden) > MOST_HIDDEN_CELLS:
         raise InputError(
-            f"At most {MOST_HIDDEN_CELLS:,} hidden cells can be solved; got {len(hidden):,}. Solve "
-            "fewer tables together."
+            f"At most {MOST_HIDDEN_CELLS:,} hidden cells can be computed together; got "
+            f"{len(hidden):,}. Solve fewer tables together."
         )
     cells = _Cells(_common_labels(tables, total), total)
     sums = [cells.members(table.attributes, labels) for table, labels, _ in hidden]

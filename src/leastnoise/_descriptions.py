@@ -377,8 +377,8 @@ def from_smartnoise(value: Any) -> Description | None:
     if len(tables) > 1:
         listing = ", ".join(name for name, _ in tables)
         raise InputError(
-            f"A spec is about one table; this metadata describes {len(tables)} ({listing}). Keep "
-            "the table that you publish."
+            f"A spec describes one table, but this metadata describes {len(tables)} tables "
+            f"({listing}). Keep only the table that you want to publish."
         )
     _, table = tables[0]
     columns = {

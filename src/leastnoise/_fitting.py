@@ -373,8 +373,8 @@ def key_rule(privacy: Privacy) -> KeyRule:
     ]
     if not rules:
         raise InputError(
-            f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more "
-            "of the budget, or a larger delta."
+            f"A search for keys within {budget!r} would need a threshold above 2^40. Give the "
+            "search more of the budget, or a larger delta."
         )
     return min(rules, key=lambda rule: (detectable_units(rule), rule.scale))
 

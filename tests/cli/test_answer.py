@@ -160,7 +160,8 @@ def test_answer_refuses_means_without_sums(folder, run):
     edit(folder, ('[measures.pay]\ncolumn = "income"\nclip = [0, 1000]\n', ""))
     run.succeeds("release", "people.toml", "--out", "out", "--seed", "3")
     run.is_refused(
-        "--means must be a measure that the release sums, and it sums none; got 'age'",
+        "--means must be a measure whose sums the release has, but the release has no sums; got "
+        "'age'",
         "answer",
         "out",
         "--means",

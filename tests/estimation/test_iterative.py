@@ -98,7 +98,7 @@ def test_undetermined_queries_fail_to_converge_with_reason() -> None:
     assert iterative.variances(determined).shape == (10,)
     with pytest.raises(
         UnsupportedQuery,
-        match=r"for a x b did not converge: the relative residual is .*do not determine it",
+        match=r"for a x b did not converge: the relative residual is .*do not follow from",
     ):
         iterative.variances(undetermined)
     (elsewhere,) = queries(plan.domain, c="identity")

@@ -194,7 +194,7 @@ def check(facts: str) -> None:
             public_counts('sex = "identity"', np.array([7, 393])) + '[[impossible]]\nsex = ["f"]\n',
             "agree",
         ),
-        ('[[impossible]]\nsex = ["f", "m"]\n', "must leave some cell possible"),
+        ('[[impossible]]\nsex = ["f", "m"]\n', "must leave at least one cell possible"),
         (SEX + AGE + BABIES, "public counts of age, because possibly no table"),
         (SEX + AGE + BABIES + WITHOUT_OLD, "got two"),
     ],
@@ -207,8 +207,8 @@ def test_contradictory_public_facts_are_refused(facts: str, message: str):
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ([{"sex": "identity"}, {"age": "identity"}], "one table that has all tables of rows"),
-        ([{"age": "prefix"}], "one table that has all tables of rows"),
+        ([{"sex": "identity"}, {"age": "identity"}], "from whose cells all tables of rows"),
+        ([{"age": "prefix"}], "from whose cells all tables of rows"),
     ],
 )
 def test_tables_without_a_finest_one_are_refused(tables: list[dict[str, str]], message: str):

@@ -175,7 +175,7 @@ def test_levels_outside_the_open_interval_are_refused(release, level):
 
 
 def test_covariances_refuse_unknown_or_mixed_tables(release, observation):
-    with pytest.raises(InputError, match="Covariances need tables of one measure"):
+    with pytest.raises(InputError, match="Covariances can be computed only between tables"):
         release.covariance("q1", "q8")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'q99'"):
         release.covariance("q99")

@@ -152,7 +152,7 @@ def test_upper_bound_of_rows_without_units_is_near_its_share() -> None:
     plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1, covers="0.9")
     bounds = ln.find_bounds(plan, frame, seed=3)
     assert (bounds.low, bounds.high) == (0, 10000)
-    with pytest.raises(ln.InputError, match="max_rows follows only from plan_max_rows"):
+    with pytest.raises(ln.InputError, match="Only a search planned by plan_max_rows"):
         bounds.max_rows  # noqa: B018
 
 

@@ -262,7 +262,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             '[[public]]\nqueries = { age = "prefix" }\ncounts = [1]',
             "auto",
-            "count cells or groups that divide age",
+            "for groups that divide all its cells",
         ),
         (
             SEX % "1, 2" + CROSSED,

@@ -681,8 +681,8 @@ def _checked_measure(option: str, measure_text: str, request: AnswerRequest) -> 
         )
     if not request.release.plan.domain.measures:
         raise InputError(
-            f"--{option} must be a measure that the release sums, and it sums none; got "
-            f"{measure_text!r}. {_NO_MEASURES[option]}"
+            f"--{option} must be a measure whose sums the release has, but the release has no "
+            f"sums; got {measure_text!r}. {_NO_MEASURES[option]}"
         )
     return measure_text
 

@@ -239,8 +239,8 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
         )
     if isinstance(privacy.budget, GDP):
         raise InputError(
-            "--epsilon replaces the epsilon of the spec; this spec has a budget of mu squared, or "
-            "takes a share of its budget. Change the budget or the share in the spec."
+            "--epsilon replaces the epsilon of the spec, but this spec has a budget of mu "
+            "squared, or takes a share of its budget. Change the budget or the share in the spec."
         )
     return replace(spec, privacy=privacy)
 
@@ -411,8 +411,8 @@ def _check_error_known(option: str, *plans: Plan) -> None:
     """Raise InputError for plans whose error depends on the data."""
     if any(plan.data_independent_error is None for plan in plans):
         raise InputError(
-            f"{option} needs a plan whose error does not depend on the data; the error of "
-            "this plan does."
+            f"{option} needs a plan whose error does not depend on the data; the error of this "
+            "plan depends on the data."
         )
 
 

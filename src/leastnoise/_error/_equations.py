@@ -487,8 +487,8 @@ def covariances(
         second = other
     if product.measure != second.measure:
         raise InputError(
-            f"Covariances need tables of one measure; got {product.name} and {second.name}. "
-            "Request them one by one."
+            "Covariances can be computed only between tables of the same measure; got "
+            f"{product.name} and {second.name}. Request them one by one."
         )
     if product.rows * second.rows > MOST_COVARIANCES:
         raise InputError(

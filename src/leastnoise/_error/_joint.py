@@ -390,9 +390,9 @@ class JointBlocks:
         if not worst <= tolerance:
             raise UnsupportedQuery(
                 f"Least squares for {subject} did not converge: the relative residual is "
-                f"{worst:.1e}, and at most {tolerance:.0e} is allowed. "
-                "Either the measurements do not determine it, or their noise is too unequal for "
-                "the solver. Choose another strategy."
+                f"{worst:.1e}, and at most {tolerance:.0e} is allowed. Either the answers do not "
+                "follow from the measurements, or the noise scales are too unequal for the "
+                "solver. Choose another strategy."
             )
         return x
 

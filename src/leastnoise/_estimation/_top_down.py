@@ -132,8 +132,8 @@ def check_top_down(
     finest = finest_table(products, only_levels=False)
     if finest is None:
         raise InputError(
-            f"top_down = true needs one table that has all tables of {quantity} as sums of its "
-            "cells. Also ask for that table, or leave top_down out."
+            f"top_down = true needs one table from whose cells all tables of {quantity} can be "
+            "added up. Also request this table, or leave top_down out."
         )
     *smaller, _ = sorted([*finest.shape, 1])
     limits = (
@@ -196,8 +196,8 @@ def _check_facts(
     sums = list_public_sums(first, public, np.zeros(1, dtype=np.int64))
     if len(sums) > 1:
         raise InputError(
-            "top_down = true can keep one table of public counts with [[impossible]]; got two. "
-            "Leave one of them out."
+            "With [[impossible]], top_down = true can satisfy only one table of public counts; "
+            "got two. Leave one of them out."
         )
     cells_with_rows = possible.reshape(1, -1)
     for each in sums:
@@ -208,7 +208,7 @@ def _check_facts(
                 "public counts above 0. Correct them."
             )
     if not possible.any():
-        raise InputError("[[impossible]] must leave some cell possible. Correct it.")
+        raise InputError("[[impossible]] must leave at least one cell possible. Correct it.")
 
 
 def _divide(

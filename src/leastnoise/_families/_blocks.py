@@ -406,7 +406,7 @@ def block_width(size: int) -> int:
 def fit_blocks(gram: Gram) -> BlockPIdentity:
     """Fit a two-level p-Identity strategy to a workload."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
-        raise NotApplicable(f"it supports only 2 to {4096 * _MOST_BLOCKS} cells")
+        raise NotApplicable(f"this strategy supports only 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)
     blocks = -(-gram.size // width)
     blocked_gram = block_gram(gram, width, blocks)

@@ -104,8 +104,8 @@ def window_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         )
     if gram.size > _MOST_CELLS:
         raise NotApplicable(
-            f"its spectral density needs {_POINTS_PER_CELL} numbers for each cell; at most "
-            f"{_MOST_CELLS} cells are allowed"
+            f"the spectral density of this strategy needs {_POINTS_PER_CELL} numbers for each "
+            f"cell; at most {_MOST_CELLS} cells are allowed"
         )
     widths = count_widths(gram)
     if widths * gram.size > MOST_LISTED_WORK:

@@ -317,8 +317,8 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
         isinstance(kind, Integers) and kind.rounding is not None
     ):
         raise InputError(
-            f"{STRATEGY} needs the same reading of the column in the attribute {measure.column} "
-            f"and in the measure {name}."
+            f"{STRATEGY} needs the same settings for reading the column in the attribute "
+            f"{measure.column} and in the measure {name}."
         )
     ends: Sequence[Fraction] = []
     if isinstance(kind, Integers):

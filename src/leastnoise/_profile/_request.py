@@ -219,9 +219,9 @@ def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
         candidates = names or list(columns.candidates)
         if candidates:
             raise InputError(
-                f"A profile must know whose rows are protected; got no unit, and {candidates[0]!r} "
-                f"may name persons. Give --unit {candidates[0]!r}, or --unit row if every row is "
-                "another person."
+                "A profile must know whose rows are protected; got no unit, and "
+                f"{candidates[0]!r} may name persons. Give --unit {candidates[0]!r}, or --unit "
+                "row if every row is a different person."
             )
     if request.unit_column is None:
         if request.max_rows is not None:

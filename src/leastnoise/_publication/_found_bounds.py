@@ -59,8 +59,8 @@ class FoundBounds:
         """
         if not self.plan.bounds_row_counts:
             raise InputError(
-                f"max_rows follows only from plan_max_rows; these are the bounds of  "
-                f"{self.plan.attribute!r}."
+                "Only a search planned by plan_max_rows finds max_rows; this search found the "
+                f"bounds of {self.plan.attribute!r}."
             )
         return int(self.high)
 

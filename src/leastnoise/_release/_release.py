@@ -616,8 +616,8 @@ class Release:
         if not self.finding.answers_new_questions:
             raise InputError(
                 "No interval is known for further answers from a release by "
-                f"{self.plan.strategy!r}, which chose its measurements from noisy data. Ask "
-                "for them in the workload, or choose strategy = 'auto'."
+                f"{self.plan.strategy!r}, which chose its measurements from noisy data. Request "
+                "these answers in the workload, or choose strategy = 'auto'."
             )
         return self.outcome.least_squares()
 
@@ -820,8 +820,8 @@ class Release:
         position = find_answer(self.plan.workload, workload)
         if workload.statistics and position is None:
             raise InputError(
-                f"The {workload.statistics[0].name} was not requested before this release, so it "
-                "cannot be answered."
+                f"The {workload.statistics[0].name} was not requested before this release, so the "
+                "release cannot answer it."
             )
         if workload.statistics and position is not None:
             statistic = self.statistics[position]
@@ -1097,7 +1097,7 @@ def _check_top_down(plan: Plan, tables: Sequence[Product], options: Options) -> 
     if not options.top_down:
         if impossible:
             raise InputError(
-                "Impossible cells hold only in answer_top_down, and top_down is false. Set "
+                "Impossible cells are 0 only in answer_top_down, but top_down is false. Set "
                 "top_down = true, or plan with strategy = 'model'."
             )
         return
@@ -1188,9 +1188,9 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
         finest = finest_table(products, only_levels=False)
         if finest is None or finest.has_hidden:
             raise InputError(
-                "rounding = 'controlled' needs one table that has all tables of "
-                f"{measure or 'rows'} as sums of its cells. Ask for that table too and write "
-                "complete = true in the domain, or round to the nearest."
+                "rounding = 'controlled' needs one table from whose cells all tables of "
+                f"{measure or 'rows'} can be added up. Also request this table and write complete "
+                "= true in the domain, or round to the nearest."
             )
         if finest.rows > MOST_CONTROLLED_CELLS:
             raise refuse(

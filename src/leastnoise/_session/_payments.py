@@ -559,10 +559,9 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
         if payment is not None and payment.dataset != dataset:
             raise InputError(
                 f"The categories of {search.attribute!r} were found in the data set "
-                f"{payment.dataset!r}; "
-                f"got a release of {dataset!r}. Give "
-                "them as a public list, with categories = { file = ... } and without the search, "
-                "or state the name of this data set."
+                f"{payment.dataset!r}; got a release of {dataset!r}. Give the categories as a "
+                "public list, with categories = { file = ... } and without the search, or state "
+                "the name of this data set."
             )
 
 

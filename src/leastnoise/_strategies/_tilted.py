@@ -244,8 +244,8 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
             )
             if beyond_cells and size > _MOST_CELLS:
                 raise NotApplicable(
-                    f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} "
-                    "cells are allowed"
+                    f"this strategy needs eigenvectors of a matrix of {size} x {size}; at most "
+                    f"{_MOST_CELLS} cells are allowed"
                 )
             if beyond_cells:
                 grams = tuple(gram_of(operator).dense() for operator in operator_list)

@@ -122,8 +122,8 @@ class Workload:
         keys = statistic.questions(self.domain)
         if not all(question in product_of_key for question in keys):
             raise InputError(
-                f"The tables that the {statistic.name} needs are not in the workload. Ask for both "
-                "together."
+                f"The tables that the {statistic.name} needs are not in the workload. Request the "
+                "statistic and its tables together."
             )
         return tuple(product_of_key[question] for question in keys)
 

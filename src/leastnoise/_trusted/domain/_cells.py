@@ -71,7 +71,8 @@ class StepTable:
             inside and self.step >= 1 and (self.repeat_after is None or self.repeat_after >= 1)
         ):
             raise InternalError(
-                "steps must be whole numbers that doubles hold; please report this."
+                "steps must be whole numbers that a double can represent exactly; please report "
+                "this."
             )
 
     def cells(self) -> set[int]:
@@ -113,7 +114,7 @@ class ThresholdTable:
             or self.thresholds.dtype not in ("int64", "float64")
         ):
             raise InternalError(
-                "thresholds must rise, with a whole number between any two; please report this."
+                "thresholds must increase, with a whole number between any two; please report this."
             )
 
 
