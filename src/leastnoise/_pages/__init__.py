@@ -39,6 +39,7 @@ from leastnoise._pages._sentences import (
     format_cost,
     format_public_facts,
     format_ratio,
+    has_weights,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,

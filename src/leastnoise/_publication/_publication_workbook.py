@@ -23,6 +23,7 @@ from leastnoise._pages import (
     describe_promise,
     describe_row_limit_of_answers,
     describe_survey,
+    has_weights,
     list_uncovered_errors,
 )
 from leastnoise._publication._formats import result_headings
@@ -34,6 +35,7 @@ from leastnoise._release import (
     Table,
     describe_rounding,
     display_texts,
+    quantity_key,
     typical_half_width,
 )
 from leastnoise._texts import (
@@ -60,23 +62,34 @@ _LINE_HEIGHT = 13.5  # points of a line of text in the font of the sheets
 _NOTE_LINE_HEIGHT = 12.5  # points of a line of a note below a table, in a smaller font
 _LEAST_WIDTH = 9  # width of a column in characters
 _MOST_LABEL_WIDTH = 42  # width of labels in characters; a choice of layout
-_NOTE_CHARACTERS = 110  # in one line of a note, whose merged cells are about this wide
+_NOTE_CHARACTERS = 92  # width of the sheet of notes; fits on A4 paper without scaling
+_MOST_TITLE_WIDTH = 76  # width of titles in the contents, in characters; a choice of layout
+_MOST_UNIT_WIDTH = 36  # width of units in the contents, in characters; a choice of layout
+_PORTRAIT_CHARACTERS = 92  # widths of columns that fit on upright A4 paper without scaling
+_TITLE_LINE_HEIGHT = 17.5  # points of a line of a sheet's title, in a larger font
+_NOTE_SCALE = 1.05  # characters of a note in a line, over those of a value
+_TITLE_SCALE = 0.7  # characters of a title in a line, over those of a value
+_LEAST_NOTE_COLUMNS = 6  # columns that a title and notes extend over
+_DEFAULT_WIDTH = 8.43  # width of a column without a stated width, in Excel
+_LEAST_SHORTENED_MARGIN = 1000  # smaller margins have at most three digits before the decimals
 _SUPPRESSED = "\u2013"
 _A4_PAPER_NUMBER = 9  # Excel's number for this paper size
 _FONT = {"font_name": "Calibri", "font_size": 10}
 _RULE = "#7f7f7f"
 _GREY = "#595959"
+_LIGHT_GREY = "#767676"  # the lightest grey with a contrast of 4.5 to white
 _FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
 
 
 class ValueBlock(NamedTuple):
     """Values under one heading: answers, margins or ends of intervals.
 
-    If ``is_margin`` is True, the values are margins. Margins have no reliability flags.
+    Only answers have reliability flags. Margins have three digits, as in the report.
     """
 
     heading: str
     values: FloatArray
+    has_flags: bool = True
     is_margin: bool = False
 
 
@@ -96,6 +109,7 @@ class PublicationTable:
         half_width: the typical margin, which determines the number of decimals.
         number_format: the format of the values.
         is_time: for each key, whether its labels denote dates.
+        notes: sentences on this table only, such as the contents of its margins.
     """
 
     id: str
@@ -108,6 +122,7 @@ class PublicationTable:
     half_width: float
     number_format: NumberFormat
     is_time: tuple[bool, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def column_key(self) -> int | None:
@@ -174,23 +189,74 @@ def make_publication_table(
         title=title,
         unit=capitalize(unit),
         headings=tuple(result_headings(result, catalogue)),
-        labels=result.display_labels,
+        labels=_localize_labels(result, catalogue),
         blocks=blocks,
         flags=flags,
         half_width=half_width,
         number_format=number_format,
         is_time=tuple(bool(along and first_moment(along[0])) for along in result.display_labels),
+        notes=tuple(_list_table_notes(result, release, catalogue)),
     )
 
 
+def _localize_labels(result: ResultTable, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
+    """Return the display labels of a result, with shares in the notation of the language."""
+    labels = result.display_labels
+    if not isinstance(result, StatisticTable):
+        return labels
+    groups = len(result.statistic.by)
+    shares = [tuple(map(catalogue.localize, along)) for along in labels[groups:]]
+    return (*labels[:groups], *shares)
+
+
+def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogue) -> list[str]:
+    """Return how to read the intervals of a table, and how its answers are rounded."""
+    options = release.options
+    is_table = isinstance(result, Table)
+    percent = catalogue.format_percent(release.level)
+    notes = [catalogue.say("book_margins" if is_table else "book_ends", percent=percent)]
+    if result.sampling is not None:
+        notes.append(catalogue.say("book_sampling"))
+    elif options.survey:
+        notes.append(catalogue.say("book_noise_only"))
+    elif has_weights(release):
+        notes.append(catalogue.say("fit_sample"))
+    if isinstance(result, Table):
+        key = quantity_key(result.product.domain, result.product.measure)
+        notes.append(describe_rounding(options, catalogue, only=key))
+        adjusted = [catalogue.say(f"col_{name}") for name in _adjusted_columns(result)]
+        if adjusted:
+            names = catalogue.join_names([catalogue.quote(name) for name in adjusted])
+            notes.append(catalogue.say("book_adjusted", names=names))
+    elif options.below is not None:
+        notes.append(describe_rounding(options, catalogue))
+    return notes
+
+
+def _adjusted_columns(table: Table) -> list[str]:
+    """Return the names of a table's biased answers, such as whole ones that add up."""
+    return [name for name in table.numbers() if name.startswith("answer_")]
+
+
 def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
-    """Return two blocks: the answers of a table, and their margins."""
+    """Return the answers of a table, their margins, and the biased answers."""
     heading = catalogue.say("col_answer")
     if not catalogue.names.is_empty:
         heading = capitalize(name_quantity(table.product, catalogue))
+    numbers = table.numbers()
+    adjusted = [
+        ValueBlock(
+            capitalize(catalogue.say(f"col_{name}")),
+            numbers[name].reshape(table.answer.shape),
+            has_flags=False,
+        )
+        for name in _adjusted_columns(table)
+    ]
+    margin_heading = catalogue.say("col_margin", percent=percent)
     return (
         ValueBlock(heading, table.answer),
-        ValueBlock(catalogue.say("col_margin", percent=percent), table.whole_margins, True),
+        ValueBlock(margin_heading, table.whole_margins, has_flags=False, is_margin=True),
+        *adjusted,
     )
 
 
@@ -198,10 +264,11 @@ def _statistic_blocks(
     table: StatisticTable, percent: str, catalogue: Catalogue
 ) -> tuple[ValueBlock, ...]:
     """Return three blocks: a statistic's values, and both ends of intervals."""
+    low, high = (catalogue.say(key, percent=percent) for key in ("book_low", "book_high"))
     return (
         ValueBlock(catalogue.say(f"col_{table.value_name}"), table.values),
-        ValueBlock(catalogue.say("book_low", percent=percent), table.whole_low, True),
-        ValueBlock(catalogue.say("book_high", percent=percent), table.whole_high, True),
+        ValueBlock(low, table.whole_low, has_flags=False),
+        ValueBlock(high, table.whole_high, has_flags=False),
     )
 
 
@@ -282,13 +349,11 @@ class PublicationWorkbook:
     def notes_of(self, table: PublicationTable) -> list[str]:
         """Return the texts of the notes below a table."""
         options = self._release.options
-        percent = self._catalogue.format_percent(self._release.level)
-        notes = [self._say("book_reading", percent=percent)]
+        notes = [*table.notes]
         if table.flags is not None:
             notes.append(self._say("book_flags"))
         if any(np.isnan(block.values).any() for block in table.blocks[:1]):
             notes.append(self._say("book_suppressed", sign=_SUPPRESSED))
-        rounding = describe_rounding(options, self._catalogue)
         row_limit = describe_row_limit_of_answers(self._release, self._catalogue)
         if row_limit:
             notes.append(row_limit)
@@ -296,7 +361,7 @@ class PublicationWorkbook:
         agency = options.text("agency", self._catalogue.language)
         if source:
             notes.append(self._say("source_line", source=source))
-        return [note for note in [*notes, rounding, agency] if note]
+        return [note for note in [*notes, agency] if note]
 
     @property
     def warning(self) -> str:
@@ -307,9 +372,9 @@ class PublicationWorkbook:
         """Write the first sheet: the title, and a link to each table."""
         sheet = self._contents
         sheet.hide_gridlines(2)
-        sheet.set_column(0, 0, 6)
-        sheet.set_column(1, 1, 90)
-        sheet.set_column(2, 2, 40)
+        widths = self._contents_widths()
+        for column, width in enumerate(widths):
+            sheet.set_column(column, column, width)
         language = self._catalogue.language
         sheet.write_string(
             0, 0, _remove_surrogates(self._title), self.format(bold=True, font_size=16)
@@ -332,15 +397,28 @@ class PublicationWorkbook:
             text = self._say(key)
             sheet.write_string(row, column, capitalize(text), heading)
         for number, (table_id, title, unit, name) in enumerate(self._listed, row + 1):
-            sheet.write_string(number, 0, table_id, self.format())
+            style = {"text_wrap": True, "valign": "top"}
+            sheet.write_string(number, 0, table_id, self.format(**style))
             if name:
-                link = self.format(font_color="#1d5b8c", underline=1)
+                link = self.format(font_color="#1d5b8c", underline=1, **style)
                 sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _remove_surrogates(title))
             else:
-                sheet.write_string(number, 1, _remove_surrogates(title), self.format())
-            sheet.write_string(number, 2, _remove_surrogates(unit), self.format())
+                sheet.write_string(number, 1, _remove_surrogates(title), self.format(**style))
+            sheet.write_string(number, 2, _remove_surrogates(unit), self.format(**style))
+            lines = max(_count_lines(title, widths[1]), _count_lines(unit, widths[2]))
+            sheet.set_row(number, _LINE_HEIGHT * lines)
         self._set_page(sheet)
+        if sum(widths) > _PORTRAIT_CHARACTERS:
+            sheet.set_landscape()
         sheet.activate()
+
+    def _contents_widths(self) -> tuple[int, int, int]:
+        """Return the widths of the columns of the contents, in characters."""
+        titles = [len(title) for _, title, _, _ in self._listed]
+        units = [len(unit) for _, _, unit, _ in self._listed]
+        title_width = min(max([*titles, _LEAST_WIDTH]) + 2, _MOST_TITLE_WIDTH)
+        unit_width = min(max([*units, _LEAST_WIDTH]) + 2, _MOST_UNIT_WIDTH)
+        return 6, title_width, unit_width
 
     def _write_notes(self) -> None:
         """Write the last sheet: notes on methods, margins, rows and the guarantee."""
@@ -414,10 +492,15 @@ class _SheetWriter:
         """Write title, unit and warning; return the number of the next row."""
         text = self._book.format
         table = self._table
-        self._sheet.write_string(
-            0, 0, _remove_surrogates(table.title), text(bold=True, font_size=13)
-        )
-        self._sheet.write_string(1, 0, _remove_surrogates(table.unit), text(font_color=_GREY))
+        wrapped = {"text_wrap": True, "valign": "top"}
+        # A text that only flows over empty cells is cut at the edge of a printed page.
+        last = self._last_note_column
+        title_style = text(bold=True, font_size=13, **wrapped)
+        self._write_merged(0, 0, 0, last, table.title, title_style)
+        title_lines = _count_lines(table.title, round(_TITLE_SCALE * self._note_width))
+        self._sheet.set_row(0, _TITLE_LINE_HEIGHT * title_lines)
+        self._write_merged(1, 0, 1, last, table.unit, text(font_color=_GREY, **wrapped))
+        self._sheet.set_row(1, _LINE_HEIGHT * _count_lines(table.unit, round(self._note_width)))
         link = text(font_color="#1d5b8c", underline=1, font_size=9)
         self._sheet.write_url(2, 0, self._book.contents_link, link, self._book.back_text)
         if not self._book.warning:
@@ -438,7 +521,7 @@ class _SheetWriter:
         for column, key in enumerate(table.row_keys):
             self._write_merged(row, column, last, column, table.headings[key], left)
         width = len(self._column_labels)
-        self._set_heading_height(last)
+        self._set_heading_heights(row, last)
         for block, value_block in enumerate(table.blocks):
             first = self._key_columns + block * width
             if not has_labels:
@@ -450,19 +533,33 @@ class _SheetWriter:
                 self._sheet.write_string(last, first + offset, _remove_surrogates(label), right)
         return last + 1
 
-    def _set_heading_height(self, row: int) -> None:
-        """Set the height of the last heading row to the lines of its longest text.
+    def _set_heading_heights(self, first_row: int, last_row: int) -> None:
+        """Set the heights of the heading rows to the lines of their longest texts.
 
         LibreOffice does not fit the height of rows to wrapped texts in files of other programs.
         """
         table = self._table
-        if table.column_key is None:
-            headings = [block.heading for block in table.blocks]
-        else:
-            headings = [*self._column_labels] * len(table.blocks)
-        widths = [*self._list_widths()][self._key_columns :]
+        block_headings = [block.heading for block in table.blocks]
+        widths = [*self._list_widths()]
+        key_widths, value_widths = widths[: self._key_columns], widths[self._key_columns :]
+        key_headings = [table.headings[key] for key in table.row_keys]
+        if first_row == last_row:
+            headings = [*key_headings, *block_headings]
+            self._set_height(last_row, headings, [*key_widths, *value_widths])
+            return
+        columns = len(self._column_labels)
+        block_widths = [
+            sum(value_widths[first : first + columns])
+            for first in range(0, len(value_widths), columns)
+        ]
+        self._set_height(first_row, block_headings, block_widths)
+        labels = [*self._column_labels] * len(table.blocks)
+        self._set_height(last_row, [*key_headings, *labels], [*key_widths, *value_widths])
+
+    def _set_height(self, row: int, headings: Sequence[str], widths: Sequence[float]) -> None:
+        """Set the height of a row to the lines of its longest heading."""
         lines = max(
-            _count_lines(heading, width - 1)  # bold letters are wider
+            _count_lines(heading, round(width) - 1)  # bold letters are wider
             for heading, width in zip(headings, widths, strict=True)
         )
         if lines > 1:
@@ -491,19 +588,21 @@ class _SheetWriter:
             self._write_labels(row, group, shown_labels)
             for block, values in enumerate(blocks):
                 first = self._key_columns + block * width
-                is_flagged = flags is not None and not table.blocks[block].is_margin
+                value_block = table.blocks[block]
+                is_flagged = flags is not None and value_block.has_flags
                 for offset, value in enumerate(values[group].tolist()):
                     is_weak = bool(is_flagged and flags is not None and flags[group][offset] == 2)
-                    self._write_number(row, first + offset, value, is_weak=is_weak)
+                    shown = _round_margin(value) if value_block.is_margin else value
+                    self._write_number(row, first + offset, shown, is_weak=is_weak)
             row += 1
         for column in range(self._columns):
             self._sheet.write_blank(row, column, None, self._book.format(top=1, top_color=_RULE))
         return row
 
     def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
-        """Write the labels of a row; omit those that repeat the label above.
+        """Write the labels of a row, in grey where they repeat the label above.
 
-        The labels of the last key are always written.
+        Every row has all its labels, so that it can be sorted, and read on any page.
         """
         table = self._table
         is_new = False
@@ -512,8 +611,10 @@ class _SheetWriter:
             is_new = is_new or label != shown_labels[column]
             is_last = column == self._key_columns - 1
             shown_labels[column] = label
-            text = label if is_new or is_last else ""
-            self._sheet.write_string(row, column, _remove_surrogates(text), self._book.format())
+            style = self._book.format()
+            if not is_new and not is_last:
+                style = self._book.format(font_color=_LIGHT_GREY)
+            self._sheet.write_string(row, column, _remove_surrogates(label), style)
 
     def _write_number(self, row: int, column: int, value: float, *, is_weak: bool) -> None:
         """Write a number: a dash if suppressed, brackets if unreliable."""
@@ -529,18 +630,23 @@ class _SheetWriter:
     def _write_notes(self, row: int) -> None:
         """Write the notes below the table, each as a merged cell."""
         style = self._book.format(font_size=9, font_color=_GREY, text_wrap=True, valign="top")
-        last_column = max(self._columns - 1, 5)
         row += 1
         for note in self._book.notes_of(self._table):
-            self._write_merged(row, 0, row, last_column, note, style)
-            self._sheet.set_row(row, _NOTE_LINE_HEIGHT * _count_lines(note, self._note_characters))
+            self._write_merged(row, 0, row, self._last_note_column, note, style)
+            lines = _count_lines(note, round(_NOTE_SCALE * self._note_width))
+            self._sheet.set_row(row, _NOTE_LINE_HEIGHT * lines)
             row += 1
 
     @property
-    def _note_characters(self) -> int:
-        """The number of characters of a note that fit in one line."""
-        widths = list(self._list_widths())
-        return round(1.1 * sum(widths) + _LEAST_WIDTH * max(0, 6 - len(widths)))
+    def _last_note_column(self) -> int:
+        """The last column over which the title and the notes extend."""
+        return max(self._columns, _LEAST_NOTE_COLUMNS) - 1
+
+    @property
+    def _note_width(self) -> float:
+        """The width of the title and the notes in characters of a value."""
+        widths = [*self._list_widths()]
+        return sum(widths) + _DEFAULT_WIDTH * max(0, _LEAST_NOTE_COLUMNS - len(widths))
 
     def _list_widths(self) -> Iterator[int]:
         """Yield the width of each column of the sheet, in characters."""
@@ -572,6 +678,13 @@ def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
     if column_key is None:
         return values[..., None]
     return np.moveaxis(values, column_key, -1)
+
+
+def _round_margin(value: float) -> float:
+    """Return a margin with three significant digits; decimals stay for the number format."""
+    if not math.isfinite(value) or abs(value) < _LEAST_SHORTENED_MARGIN:
+        return value
+    return float(f"{value:.3g}")
 
 
 def _count_lines(text: str, characters: int) -> int:

@@ -35,6 +35,7 @@ from leastnoise._texts import (
     CodeTexts,
     Names,
     Text,
+    capitalize,
     check_key,
     check_languages,
     check_names,
@@ -617,9 +618,17 @@ def check_rounding(options: Options, domain: Domain) -> None:
                 check_key(f"a key of {name}", key, keys)
 
 
-def describe_rounding(options: Options, catalogue: Catalogue) -> str:
-    """Return sentences on rounding, suppression and their effect on errors."""
+def describe_rounding(options: Options, catalogue: Catalogue, only: str | None = None) -> str:
+    """Return sentences on rounding, suppression and their effect on errors.
+
+    Args:
+        options: the options of the release.
+        catalogue: the texts of a language.
+        only: the key of the only quantity whose own rule is described; all if None.
+    """
     keys = rounded_quantities(options)
+    if only is not None:
+        keys = tuple(key for key in keys if key == only)
     sentences = []
     if not isinstance(options.round, Mapping) and options.round is not None:
         step, _ = rounding_rule(options)
@@ -631,7 +640,7 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
         sentences.append(catalogue.say("left_out", below=catalogue.format_value(bound)))
     for key in keys:
         step, bound = rounding_rule(options, key)
-        name = _name_quantity(key, catalogue)
+        name = capitalize(_name_quantity(key, catalogue))
         if step and isinstance(options.round, Mapping):
             change = catalogue.format_value(largest_rounding_change(options, step))
             values = {"to": catalogue.format_value(step), "half": change}
@@ -648,7 +657,8 @@ def _name_quantity(key: str, catalogue: Catalogue) -> str:
         return name_rows(catalogue)
     if key == "units":
         return catalogue.names.units or catalogue.say("name_units")
-    return catalogue.say("sums_of", names=catalogue.names.measure(key).name or key)
+    names = catalogue.names.measure(key)
+    return names.sum or catalogue.say("sums_of", names=names.name or key)
 
 
 def _has_text_keys(value: object) -> bool:
