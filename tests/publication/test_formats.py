@@ -225,7 +225,7 @@ def test_sdmx_messages_carry_table_labels(published):
         # The standard wants a dimension with codes besides the period.
         if attributes in ((), ("month",)):
             attributes = ("all rows", *attributes)
-            axes.insert(0, ("total",))
+            axes.insert(0, ("Total",))
         assert set(split_entries(head[3:end])[1]) == set(attributes)
         assert ("TIME_PERIOD: month" in head) == ("month" in attributes)
 
@@ -426,6 +426,89 @@ def test_sdmx_has_time_periods_and_mapped_ids(office_release):
     assert ",EUR: pay," in pay
 
 
+@pytest.fixture(scope="module")
+def census(tmp_path_factory):
+    """Write a census in two languages, with a reference period and a year of arrival."""
+    place = ln.Categories(["a1", "a2", "b1"], levels={"land": {"a1": "A", "a2": "A", "b1": "B"}})
+    arrival = ln.Dates("2023-01-01", "2025-12-31", by="year")
+    groups = {0: "young", 1: "young", 2: "80+", 3: "80+"}
+    age = ln.Integers(0, 3, levels={"group": groups})
+    domain = ln.Domain(
+        {"place": place, "age": age, "arrival": arrival}, measures={"pay": ln.Measure("pay", 0, 10)}
+    ).as_complete()
+    land = {"place": ln.level("land")}
+    workload = ln.queries(domain, place="identity", age=ln.level("group"))
+    workload += ln.queries(domain, **land, arrival="identity")
+    workload += ln.queries(domain, **land, sum="pay") + ln.mean_queries(domain, of="pay", by=[land])
+    rows = pd.DataFrame(
+        {"place": ["a1", "a2", "b1"] * 9, "age": 1, "arrival": "2024-02-01", "pay": 3}
+    )
+    names = {
+        "rows": {"en": "persons", "de": "Personen"},
+        "attributes": {"place": {"en": "municipality", "de": "Gemeinde"}},
+        "levels": {"land": {"en": "state", "de": "Land"}},
+        "measures": {"pay": {"name": "pay", "unit": {"en": "EUR a year", "de": "EUR je Jahr"}}},
+    }
+    sdmx = {
+        "flows": "quantity",
+        "period": "2025",
+        "concepts": {"place": "REF_AREA", "arrival": "ARRIVAL"},
+        "units": {"rows": "PS", "pay": "EUR"},
+    }
+    out = tmp_path_factory.mktemp("census") / "out"
+    options = ln.Options(formats=["sdmx"], language="de", names=names, sdmx=sdmx)
+    plan = ln.plan(workload, ln.ZCDP(9), strategy="identity")
+    return out, ln.release(plan, rows, seed=3, out=out, options=options)
+
+
+def test_sdmx_flows_of_a_census_can_be_joined(census):
+    out, release = census
+    structure = out / "structure.sdmx.xml"
+    pysdmx.read_sdmx(structure, validate=True)
+    files = sorted(path for path in (out / "answers").glob("*.sdmx.csv"))
+    for path in files:
+        (dataset,) = pysdmx.get_datasets(path, structure)
+        assert {"REF_AREA", "TIME_PERIOD"} <= {*dataset.data.columns}
+        assert {*dataset.data["TIME_PERIOD"]} == {"2025"}
+    rows = pysdmx.get_datasets(out / "answers/rows.sdmx.csv", structure)[0].data
+    keys = zip(rows["REF_AREA"], rows["AGE"], rows["ARRIVAL"], strict=True)
+    answers = dict(zip(keys, map(float, rows["OBS_VALUE"]), strict=True))
+    assert len(answers) == 3 * 2 + 2 * 3
+    cells, arrivals = release.tables[:2]
+    assert answers["B1", "GE_80", "_T"] == pytest.approx(float(cells.answer[2, 1]))
+    assert answers["A", "_T", "2024"] == pytest.approx(float(arrivals.answer[0, 1]))
+
+
+def test_sdmx_units_are_those_of_the_values(census):
+    out, _ = census
+    structure = out / "structure.sdmx.xml"
+    units = {}
+    for path in (out / "answers").glob("*.sdmx.csv"):
+        (dataset,) = pysdmx.get_datasets(path, structure)
+        units[path.name.split(".")[0]] = {*dataset.data["UNIT_MEASURE"]}
+    statistic = next(name for name in units if name.startswith("s1"))
+    assert units.pop(statistic) == {"EUR"}
+    assert units == {"rows": {"PS"}, "pay": {"EUR"}, "count_of_pay": {"PS"}}
+
+
+def test_sdmx_names_are_in_all_languages(census):
+    out, _ = census
+    tree = ET.parse(out / "structure.sdmx.xml").getroot()  # noqa: S314 - our own
+    language = "{http://www.w3.org/XML/1998/namespace}lang"
+    parents = [parent for parent in tree.iter() if parent.find(f"{COMMON}Name") is not None]
+    for parent in parents:
+        if not parent.tag.endswith("Sender"):
+            names = parent.findall(f"{COMMON}Name")
+            assert {name.get(language) for name in names} == {"de", "en"}
+    units = elements_by_id(tree, "Codelist")["CL_UNIT_MEASURE"]
+    euros = next(code for code in units.iter(f"{STRUCTURE}Code") if code.get("id") == "EUR")
+    texts = {name.get(language): name.text for name in euros.findall(f"{COMMON}Name")}
+    assert texts == {"de": "EUR je Jahr", "en": "EUR a year"}
+    header = (out / "answers/rows.sdmx.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "REF_AREA: Gemeinde" in header
+    assert "OBS_VALUE: Ergebnis" in header
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [
@@ -438,6 +521,8 @@ def test_sdmx_has_time_periods_and_mapped_ids(office_release):
         ({"codes": {"sex": {"F": "1", "M": "1"}}}, "must differ from each other"),
         ({"units": {"pay": "EUR"}}, "a key of sdmx units must be one of 'rows', 'units'"),
         ({"status": {"published": "Z"}}, "sdmx status published must be one of 'A'"),
+        ({"period": "last year"}, "sdmx period must be a period, such as '2025'"),
+        ({"period": 2025}, "sdmx period must be a period, such as '2025'"),
     ],
 )
 def test_sdmx_part_is_checked_before_payment(part, message):

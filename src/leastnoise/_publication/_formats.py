@@ -37,6 +37,7 @@ from leastnoise._release import (
     describe_margin,
     describe_rounding,
     display_texts,
+    quantity_key,
     read_sdmx_mapping,
     sdmx_period,
     typical_half_width,
@@ -45,6 +46,7 @@ from leastnoise._texts import (
     PLAIN_NUMBERS,
     Catalogue,
     NumberFormat,
+    attribute_heading,
     capitalize,
     display_labels,
     fill_template,
@@ -63,6 +65,7 @@ from leastnoise._texts import (
     unit_of_sums,
 )
 from leastnoise._trusted.check.arrays import Array
+from leastnoise._workload import Product
 
 WORKBOOK = "answers.xlsx"
 _MOST_SHEET_NAME_CHARACTERS = 31  # limit of Excel for the name of a sheet
@@ -74,24 +77,26 @@ _MOST_COLUMN_WIDTH = 40  # in characters of a column in Excel; layout
 DEFAULT_AGENCY = "LEASTNOISE"
 STRUCTURE_FILE = "structure.sdmx.xml"
 _MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
-# a table has only some of these
-_VALUE_NAMES = {
-    "OBS_VALUE": "Answer",
-    "NOISE_STD": "Standard error of the noise",
-    "SAMPLING_STD": "Standard error of the sample",
-    "STD_ERROR": "Standard error",
-    "LOW": "Lower end of the interval",
-    "HIGH": "Upper end of the interval",
-    "BOTH_LOW": "Lower end of the interval of noise and sample",
-    "BOTH_HIGH": "Upper end of the interval of noise and sample",
-    "CV": "Coefficient of variation",
-    "OBS_STATUS": "Observation status",
-    "UNIT_MEASURE": "Unit of measure",
-    "CONF_LEVEL": "Coverage of the interval",
-}
+_VALUES = (
+    "OBS_VALUE",
+    "NOISE_STD",
+    "SAMPLING_STD",
+    "STD_ERROR",
+    "LOW",
+    "HIGH",
+    "BOTH_LOW",
+    "BOTH_HIGH",
+    "CV",
+    "OBS_STATUS",
+    "UNIT_MEASURE",
+    "CONF_LEVEL",
+)
+"""The measure and the attributes of observations; a table has only some of them."""
+_STATUSES = ("published", "suppressed", "unreliable")
 _OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
 _TOTAL = "_T"
 _MERGED_QUERIES = ("identity", "level")  # query sets whose tables can share a data flow
+_OPEN_GROUP = re.compile(r"^(\d+)\+$")  # a last group without an upper end, such as 80+
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -364,7 +369,8 @@ def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
     unique_names = UniqueNames({taken_id.lower() for taken_id in reserved})
     for name in names:
         upper_name = (
-            name.replace("<=", "LE ")
+            _OPEN_GROUP.sub(r"GE \1", name)
+            .replace("<=", "LE ")
             .replace(">=", "GE ")
             .replace("<", "LT ")
             .replace(">", "GT ")
@@ -425,7 +431,13 @@ class Dimension:
         return (self.column, *self.codes, *self.labels)
 
 
-_ALL_ROWS = Dimension("ALL", "all rows", (("en", "all rows"),), ("_T",), ((("en", "total"),),))
+_ALL_ROWS = "ALL"
+"""The id of the dimension of tables without another dimension with codes."""
+
+
+def _local_texts(key: str, catalogues: Sequence[Catalogue]) -> LocalTexts:
+    """Return a text of the catalogues by language."""
+    return tuple((catalogue.language, catalogue.say(key)) for catalogue in catalogues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +448,7 @@ class DataFlow:
     names: LocalTexts
     dimensions: tuple[Dimension, ...]
     values: tuple[str, ...]
-    unit: tuple[str, str]
+    unit: tuple[str, LocalTexts]
 
     @property
     def name(self) -> str:
@@ -444,24 +456,32 @@ class DataFlow:
         return self.names[0][1]
 
 
-def _with_coded_dimension(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
-    """Return the dimensions, with a dimension of all rows if none has codes."""
+def _complete_dimensions(
+    dimensions: Sequence[Dimension], options: Options, catalogues: Sequence[Catalogue]
+) -> tuple[Dimension, ...]:
+    """Return the dimensions of a flow, with those that have one code for all observations.
+
+    A dimension of all rows comes first if no other dimension has codes. The reference period that
+    the options state comes last if no dimension has periods.
+    """
+    complete = [*dimensions]
     if all(dimension.is_time for dimension in dimensions):
-        return (_ALL_ROWS, *dimensions)
-    return tuple(dimensions)
-
-
-def _in_english(named_codes: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
-    """Return each code with its English name as a text by language."""
-    return [(code, (("en", name),)) for code, name in named_codes]
+        names = _local_texts("sdmx_all_rows", catalogues)
+        total = _local_texts("sdmx_total", catalogues)
+        complete.insert(0, Dimension(_ALL_ROWS, _ALL_ROWS, names, (_TOTAL,), (total,)))
+    period = read_sdmx_mapping(options.sdmx).period
+    if period and not any(dimension.is_time for dimension in dimensions):
+        names = _local_texts("sdmx_period", catalogues)
+        complete.append(Dimension(TIME_PERIOD, TIME_PERIOD, names, (period,), (names,)))
+    return tuple(complete)
 
 
 def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
     """Return the data flow of a result, and its number columns as lists."""
     numbers = result.numbers()
-    column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
+    column_of = {value: value.lower() for value in _VALUES} | {"OBS_VALUE": result.value_name}
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
-    values = [value for value in _VALUE_NAMES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
+    values = [value for value in _VALUES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
     (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
     catalogues = _catalogues(options)
     flow = DataFlow(
@@ -469,9 +489,11 @@ def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, li
         names=tuple(
             (catalogue.language, result_title(result, catalogue)) for catalogue in catalogues
         ),
-        dimensions=_with_coded_dimension(_make_dimensions(result, options, catalogues)),
+        dimensions=_complete_dimensions(
+            _make_dimensions(result, options, catalogues), options, catalogues
+        ),
         values=tuple(values),
-        unit=_find_sdmx_unit(result, catalogues[0], read_sdmx_mapping(options.sdmx)),
+        unit=_find_sdmx_unit(result, catalogues, read_sdmx_mapping(options.sdmx)),
     )
     return flow, [columns[value].tolist() for value in values if value in columns]
 
@@ -484,24 +506,40 @@ def _catalogues(options: Options) -> list[Catalogue]:
 
 
 def _find_sdmx_unit(
-    result: ResultTable, catalogue: Catalogue, mapping: SdmxMapping
-) -> tuple[str, str]:
-    """Return the SDMX id and the display name of a result's unit.
+    result: ResultTable, catalogues: Sequence[Catalogue], mapping: SdmxMapping
+) -> tuple[str, LocalTexts]:
+    """Return the SDMX id of a result's unit, and its display name by language.
 
-    The id comes from the mapping or, if the mapping has none, from the measure's name.
+    Numbers of values have the unit of rows, and weighted sums the unit of their measure. The id
+    comes from the mapping or, if the mapping has none, from the name of the measure.
     """
-    code = "ROWS"
-    name = name_rows(catalogue)
-    if result.unit_name:
-        (code,) = make_ids([result.unit_name])
-        name = result.unit_name
-        if isinstance(result, Table):
-            name = unit_of_sums(result.product, catalogue) or name
-            if not catalogue.names.is_empty and name == result.unit_name:
-                name = name_quantity(result.product, catalogue)
-        if isinstance(result, StatisticTable):
-            name = unit_of_statistic(result.statistic, result.domain, catalogue) or name
-    return mapping.units.get(result.unit_name or "rows", code), name
+    key = _find_unit_key(result)
+    (code,) = make_ids([key])
+    names = tuple(
+        (catalogue.language, _name_sdmx_unit(result, key, catalogue)) for catalogue in catalogues
+    )
+    return mapping.units.get(key, code), names
+
+
+def _find_unit_key(result: ResultTable) -> str:
+    """Return "rows", "units" or the measure in whose unit the values of a result are."""
+    if isinstance(result, Table):
+        return quantity_key(result.product.domain, result.product.measure)
+    return result.unit_name or "rows"
+
+
+def _name_sdmx_unit(result: ResultTable, key: str, catalogue: Catalogue) -> str:
+    """Return the display name of the unit of a result in a language."""
+    unit = ""
+    if isinstance(result, Table):
+        unit = unit_of_sums(result.product, catalogue)
+    if isinstance(result, StatisticTable):
+        unit = unit_of_statistic(result.statistic, result.domain, catalogue)
+    if key == "rows":
+        unit = unit or name_rows(catalogue)
+    if key == "units":
+        unit = unit or catalogue.names.units or catalogue.say("name_units")
+    return unit or catalogue.names.measure(key).name or name_attribute(key, catalogue)
 
 
 def _make_dimensions(
@@ -547,11 +585,14 @@ def _make_dimension_ids(
     result: ResultTable, keys: Sequence[str], mapping: SdmxMapping
 ) -> list[str]:
     """Return the SDMX id of the dimension of each key column."""
-    time_key = _find_time_key(result)
-    concepts = [mapping.concepts.get(key, "") for key in keys]
+    time_key = _find_time_key(result, mapping)
+    concepts = [
+        mapping.concept_of(key, attribute)
+        for key, attribute in zip(keys, result_attributes(result), strict=True)
+    ]
     if time_key is not None:
         concepts[time_key] = TIME_PERIOD
-    reserved = [*_MESSAGE_COLUMNS, *_VALUE_NAMES, TIME_PERIOD, *mapping.concepts.values()]
+    reserved = [*_MESSAGE_COLUMNS, *_VALUES, TIME_PERIOD, *mapping.concepts.values()]
     ids = []
     for mapped_id, code in zip(concepts, make_ids(keys, reserved), strict=True):
         if mapped_id:
@@ -570,14 +611,22 @@ def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
     return [mapped.get(label) or new_codes[label] for label in labels]
 
 
-def _find_time_key(result: ResultTable) -> int | None:
-    """Return the position of the first key column of periods, or None."""
+def _find_time_key(result: ResultTable, mapping: SdmxMapping) -> int | None:
+    """Return the position of the first key column of periods, or None.
+
+    Dates with a concept of their own, such as a year of arrival, are not the time of observations.
+    """
     domain = _domain_of(result)
     for position, (name, labels) in enumerate(
         zip(result_attributes(result), result.labels, strict=True)
     ):
         is_date = name in domain.names and isinstance(domain.kind(name), Dates)
-        if is_date and labels and all(sdmx_period(str(label)) for label in labels):
+        if (
+            is_date
+            and name not in mapping.concepts
+            and labels
+            and all(sdmx_period(str(label)) for label in labels)
+        ):
             return position
     return None
 
@@ -608,14 +657,24 @@ def _domain_of(result: ResultTable) -> Domain:
     raise TypeError(f"{type(result).__name__} has no domain")
 
 
-def _csv_header(flow: DataFlow) -> list[str]:
-    """Return the column headings of an SDMX-CSV file."""
+def _csv_header(flow: DataFlow, catalogue: Catalogue) -> list[str]:
+    """Return the column headings of an SDMX-CSV file, with names in the main language."""
     dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,
         *dimensions,
-        *(f"{value}: {_VALUE_NAMES[value]}" for value in flow.values),
+        *(f"{value}: {_name_value(value, catalogue)}" for value in flow.values),
     ]
+
+
+def _name_value(value: str, catalogue: Catalogue) -> str:
+    """Return the display name of a measure or an attribute of observations."""
+    return catalogue.say(f"sdmx_{value.lower()}")
+
+
+def _name_status(code: str, catalogue: Catalogue) -> str:
+    """Return the display name of an observation status."""
+    return catalogue.say(f"sdmx_status_{code.lower()}")
 
 
 def agency_id(release: Release) -> str:
@@ -627,10 +686,11 @@ def agency_id(release: Release) -> str:
     return code if code[0].isalpha() else f"A{code}"
 
 
-def _list_statuses(result: ResultTable, mapping: SdmxMapping) -> list[str]:
+def _list_statuses(result: ResultTable, mapping: SdmxMapping, catalogue: Catalogue) -> list[str]:
     """Return the SDMX observation status of each answer, as ``code: name``."""
+    codes = [mapping.status[answer] for answer in _STATUSES]
     published, suppressed, unreliable = (
-        ": ".join(mapping.status_of(answer)) for answer in ("published", "suppressed", "unreliable")
+        f"{code}: {_name_status(code, catalogue)}" for code in codes
     )
     numbers = result.numbers()
     statuses = np.full(result.cells, published, dtype=object)
@@ -663,7 +723,7 @@ class SdmxMessages:
             product = result.product
             kinds = {query_set.kind for query_set in product.query_sets}
             if kinds <= {*_MERGED_QUERIES}:
-                time_key = _find_time_key(result)
+                time_key = _find_time_key(result, self._mapping)
                 time_attribute = None
                 if time_key is not None:
                     time_attribute = product.attributes[time_key]
@@ -679,6 +739,11 @@ class SdmxMessages:
         """The ids that the options state for SDMX."""
         return read_sdmx_mapping(self.release.options.sdmx)
 
+    @property
+    def _catalogue(self) -> Catalogue:
+        """The texts of the main language."""
+        return _catalogues(self.release.options)[0]
+
     def _write_message(
         self, flow: DataFlow, stem: str, observations: Iterable[list[str | float]]
     ) -> None:
@@ -687,7 +752,7 @@ class SdmxMessages:
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 requires
-            rows.writerow(_csv_header(flow))
+            rows.writerow(_csv_header(flow, self._catalogue))
             rows.writerows(observations)
 
     def _observations(
@@ -699,8 +764,9 @@ class SdmxMessages:
     ) -> Iterator[list[str | float]]:
         """Yield the CSV fields of each observation; NaN becomes an empty field."""
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
-        last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
-        statuses = _list_statuses(result, self._mapping)
+        unit, unit_names = flow.unit
+        last_fields = [f"{unit}: {unit_names[0][1]}", f"{self.release.level:g}"]
+        statuses = _list_statuses(result, self._mapping, self._catalogue)
         for key, values, status in zip(
             dimension_codes, zip(*number_columns, strict=True), statuses, strict=True
         ):
@@ -746,9 +812,11 @@ class SdmxMessages:
         self._write_merged_flows()
         code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
-        names_of = {dimension.column: dimension.names for dimension in dimensions}
+        catalogues = _catalogues(self.release.options)
         concepts = self._name_concepts(dimensions)
-        names_of_concepts = {concepts[column]: names for column, names in names_of.items()}
+        # An attribute names the concept that it shares with its levels.
+        by_column = sorted(dimensions, key=lambda dimension: ":" not in dimension.column)
+        names_of_concepts = {concepts[dimension.column]: dimension.names for dimension in by_column}
         coded_dimensions = [dimension for dimension in dimensions if not dimension.is_time]
         for dimension in coded_dimensions:
             code_list = (
@@ -767,13 +835,14 @@ class SdmxMessages:
             about=self._describe_release(),
             concepts=[
                 *names_of_concepts.items(),
-                *_in_english(_VALUE_NAMES.items()),
+                *((value, _local_texts(f"sdmx_{value.lower()}", catalogues)) for value in _VALUES),
             ],
+            scheme=_local_texts("sdmx_scheme", catalogues),
             concept_of=concepts,
             lists=[
                 *code_lists.values(),
                 *(
-                    (f"CL_{value}", (("en", _VALUE_NAMES[value]),), listed)
+                    (f"CL_{value}", _local_texts(f"sdmx_{value.lower()}", catalogues), listed)
                     for value, listed in fixed_code_lists.items()
                 ),
             ],
@@ -787,13 +856,14 @@ class SdmxMessages:
 
     def _fixed_code_lists(self) -> dict[str, Any]:
         """Return the code lists of observation statuses and units by id."""
-        statuses = [
-            self._mapping.status_of(answer) for answer in ("published", "suppressed", "unreliable")
-        ]
+        catalogues = _catalogues(self.release.options)
+        codes = dict.fromkeys(self._mapping.status[answer] for answer in _STATUSES)
         units = dict(sorted(flow.unit for flow in self.flows))
         return {
-            "OBS_STATUS": _in_english(dict.fromkeys(statuses)),
-            "UNIT_MEASURE": _in_english(units.items()),
+            "OBS_STATUS": [
+                (code, _local_texts(f"sdmx_status_{code.lower()}", catalogues)) for code in codes
+            ],
+            "UNIT_MEASURE": [*units.items()],
         }
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
@@ -805,20 +875,27 @@ class SdmxMessages:
         fixed = {
             dimension.column: dimension.id
             for dimension in dimensions
-            if dimension.is_time or dimension.column in mapped
+            if dimension.is_time or dimension.id in mapped.values()
         }
         others = [*dict.fromkeys(d.column for d in dimensions if d.column not in fixed)]
-        reserved = [*_VALUE_NAMES, TIME_PERIOD, *mapped.values()]
+        reserved = [*_VALUES, TIME_PERIOD, *mapped.values()]
         return fixed | dict(zip(others, make_ids(others, reserved), strict=True))
 
 
 def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[list[str]]:
-    """Yield the codes of the dimensions for each value of a result."""
-    all_rows = [dimension.cells[0] for dimension in flow.dimensions if dimension == _ALL_ROWS]
-    cells = [dimension.cells for dimension in flow.dimensions if dimension != _ALL_ROWS]
-    for cell in np.ndindex(result.low.shape):
+    """Yield the codes of the dimensions for each value of a result.
+
+    Dimensions of all rows and of the reference period have one code for all values.
+    """
+    sizes = result.low.shape
+    has_all_rows = flow.dimensions[0].id == _ALL_ROWS
+    keys = flow.dimensions[has_all_rows : has_all_rows + len(sizes)]
+    first = [dimension.cells[0] for dimension in flow.dimensions[:has_all_rows]]
+    last = [dimension.cells[0] for dimension in flow.dimensions[has_all_rows + len(sizes) :]]
+    cells = [dimension.cells for dimension in keys]
+    for cell in np.ndindex(sizes):
         labels = [codes[label] for codes, label in zip(cells, cell, strict=True)]
-        yield [*all_rows, *labels]
+        yield [*first, *labels, *last]
 
 
 def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
@@ -860,46 +937,79 @@ def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
     """Return one SDMX data flow for all tables of a quantity."""
     catalogues = _catalogues(options)
     flows = [_make_data_flow(table, options)[0] for table in tables]
+    mapping = read_sdmx_mapping(options.sdmx)
     own_dimensions: dict[str, dict[str, Dimension]] = {}
-    for table, flow in zip(tables, flows, strict=True):
-        for name, dimension in zip(table.product.attributes, flow.dimensions, strict=False):
+    for table in tables:
+        own = _make_dimensions(table, options, catalogues)
+        for name, dimension in zip(table.product.attributes, own, strict=True):
             own_dimensions.setdefault(name, {})[dimension.column] = dimension
     product = tables[0].product
     names = tuple(name for name in product.domain.names if name in own_dimensions)
     dimensions: list[Dimension] = []
     cells: dict[str, Sequence[str]] = {}
     for name in names:
-        dimension, own_cells = _merge_dimensions(name, own_dimensions[name], catalogues)
+        dimension_id = _make_merged_id(name, own_dimensions[name].values(), mapping)
+        dimension, own_cells = _merge_dimensions(
+            name, dimension_id, own_dimensions[name], catalogues
+        )
         dimensions.append(dimension)
         cells |= own_cells
     quantity = tables[0].unit_name or "rows"
-    has_time = any(dimension.is_time for dimension in dimensions)
+    times = [name for name, dimension in zip(names, dimensions, strict=True) if dimension.is_time]
     flow_name = quantity
-    if has_time:
+    if times:
         flow_name = f"{quantity} by time"
     (flow_id,) = make_ids([flow_name])
     all_values = {value for flow in flows for value in flow.values}
     flow = DataFlow(
         id=flow_id,
         names=tuple(
-            (catalogue.language, capitalize(name_quantity(product, catalogue)))
+            (catalogue.language, _name_merged_flow(product, times, catalogue))
             for catalogue in catalogues
         ),
-        dimensions=_with_coded_dimension(dimensions),
-        values=tuple(value for value in _VALUE_NAMES if value in all_values),
+        dimensions=_complete_dimensions(dimensions, options, catalogues),
+        values=tuple(value for value in _VALUES if value in all_values),
         unit=flows[0].unit,
     )
-    extra = len(flow.dimensions) - len(names)
-    return MergedFlow(flow, (*[""] * extra, *names), cells)
+    has_all_rows = flow.dimensions[0].id == _ALL_ROWS
+    return MergedFlow(flow, (*[""] * has_all_rows, *names), cells)
+
+
+def _name_merged_flow(product: Product, times: Sequence[str], catalogue: Catalogue) -> str:
+    """Return the title of a flow of several tables: their quantity, and the time if any."""
+    quantity = name_quantity(product, catalogue)
+    if not times:
+        return capitalize(quantity)
+    groups = name_attribute(times[0], catalogue)
+    return capitalize(catalogue.say("name_by", name=quantity, groups=groups))
+
+
+def _make_merged_id(attribute: str, dimensions: Iterable[Dimension], mapping: SdmxMapping) -> str:
+    """Return the id of the dimension of an attribute and its levels in a shared data flow.
+
+    The same attribute has the same id in all shared flows, so that they can be joined.
+    """
+    if any(dimension.is_time for dimension in dimensions):
+        return TIME_PERIOD
+    mapped = mapping.concepts.get(attribute)
+    if mapped:
+        return mapped
+    reserved = [*_MESSAGE_COLUMNS, *_VALUES, TIME_PERIOD, *mapping.concepts.values()]
+    (code,) = make_ids([attribute], reserved)
+    return f"D{code}" if code[0].isdigit() or code[0] == "-" else code
 
 
 def _merge_dimensions(
-    attribute: str, dimensions: Mapping[str, Dimension], catalogues: Sequence[Catalogue]
+    attribute: str,
+    dimension_id: str,
+    dimensions: Mapping[str, Dimension],
+    catalogues: Sequence[Catalogue],
 ) -> tuple[Dimension, dict[str, Sequence[str]]]:
     """Return a dimension of an attribute and its levels, and the cells by key.
 
     Args:
         attribute: the name of the attribute.
+        dimension_id: the id of the dimension.
         dimensions: the dimension of each key: the attribute or a level such as ``store:region``.
         catalogues: the catalogues of all languages.
     """
@@ -908,19 +1018,20 @@ def _merge_dimensions(
     if first.is_time:
         merged = replace(first, column=attribute)
         return merged, {dimension.column: dimension.cells for dimension in in_order}
-    totals = tuple((each.language, each.say("sdmx_total")) for each in catalogues)
-    labels_of: dict[str, LocalTexts] = {_TOTAL: totals}
+    labels_of: dict[str, LocalTexts] = {_TOTAL: _local_texts("sdmx_total", catalogues)}
     codes_of: dict[str, list[str]] = {}
     for dimension in in_order:
         codes = list(dimension.codes)
         for position, code in enumerate(dimension.codes):
             if code in labels_of:
-                codes[position] = f"{dimension.id}_{code}"
+                (codes[position],) = make_ids([f"{dimension.column} {code}"])
         codes_of[dimension.column] = codes
         labels_of |= dict(zip(codes, dimension.labels, strict=True))
     merged = replace(
         first,
+        id=dimension_id,
         column=attribute,
+        names=tuple((each.language, attribute_heading(attribute, each)) for each in catalogues),
         codes=tuple(labels_of),
         labels=tuple(labels_of.values()),
     )

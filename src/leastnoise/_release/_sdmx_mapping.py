@@ -16,21 +16,10 @@ from leastnoise._workload import level_names
 TIME_PERIOD = "TIME_PERIOD"
 FLOWS = ("table", "quantity")
 """One data flow for each table, or one for all tables of a quantity."""
-OBSERVATION_STATUS: Mapping[str, str] = {
-    "A": "Normal value",
-    "B": "Time series break",
-    "D": "Definition differs",
-    "E": "Estimated value",
-    "M": "Missing value; data cannot exist",
-    "N": "Not significant",
-    "O": "Missing value",
-    "P": "Provisional value",
-    "Q": "Missing value; suppressed",
-    "U": "Low reliability",
-}
+OBSERVATION_STATUS = ("A", "B", "D", "E", "M", "N", "O", "P", "Q", "U")
 """Codes of CL_OBS_STATUS (SDMX Statistical Working Group, version 2.2) that answers may have."""
 _DEFAULT_STATUS = {"published": "E", "suppressed": "Q", "unreliable": "U"}
-_KEYS = ("agency", "flows", "concepts", "codes", "units", "status")
+_KEYS = ("agency", "flows", "concepts", "codes", "units", "status", "period")
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # ids of concepts and agencies
 _CODE = re.compile(r"[A-Za-z0-9_@$-]+")
 _RESERVED = {"OBS_VALUE", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL", "STRUCTURE", "ACTION"}
@@ -48,6 +37,7 @@ class SdmxMapping:
         codes: for each attribute, maps labels to codes.
         units: maps ``rows``, ``units`` and measures to the code of their unit.
         status: the codes of published, suppressed and unreliable answers.
+        period: the reference period of tables without periods, such as ``2025``; empty for none.
     """
 
     agency: str = ""
@@ -56,11 +46,14 @@ class SdmxMapping:
     codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     status: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULT_STATUS))
+    period: str = ""
 
-    def status_of(self, answer: str) -> tuple[str, str]:
-        """Return SDMX code and name for "published", "suppressed" or "unreliable"."""
-        code = self.status[answer]
-        return code, OBSERVATION_STATUS[code]
+    def concept_of(self, key: str, attribute: str) -> str:
+        """Return the stated concept of a key column, or "" if none is stated.
+
+        A level without a concept of its own has the concept of its attribute.
+        """
+        return self.concepts.get(key) or self.concepts.get(attribute, "")
 
 
 def read_sdmx_mapping(section: object) -> SdmxMapping:
@@ -85,10 +78,13 @@ def read_sdmx_mapping(section: object) -> SdmxMapping:
     status = _read_ids("status", section.get("status", {}), _CODE)
     for answer, code in status.items():
         check_key("a key of sdmx status", answer, _DEFAULT_STATUS)
-        one_of(f"sdmx status {answer}", code, tuple(OBSERVATION_STATUS))
+        one_of(f"sdmx status {answer}", code, OBSERVATION_STATUS)
     agency = section.get("agency", "")
     if agency != "":
         _check_id("sdmx agency", agency, _ID)
+    period = section.get("period", "")
+    if not isinstance(period, str) or (period and sdmx_period(period) is None):
+        raise refuse("sdmx period", period, "a period, such as '2025', '2025-Q3' or '2025-08'")
     return SdmxMapping(
         agency=agency,
         flows=one_of("sdmx flows", section.get("flows", "table"), FLOWS),
@@ -99,6 +95,7 @@ def read_sdmx_mapping(section: object) -> SdmxMapping:
         },
         units=_read_ids("units", section.get("units", {}), _CODE),
         status={**_DEFAULT_STATUS, **status},
+        period=sdmx_period(period) or "",
     )
 
 
