@@ -183,13 +183,15 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     return complete_spec(spec)
 
 
-def _dot_axis_ends(rows: Sequence[DotRow]) -> tuple[float, float]:
+def _dot_axis_ends(rows: Sequence[DotRow], *, marks_zero: bool = False) -> tuple[float, float]:
     """Return the ends of an axis that shows all values and most intervals.
 
     An interval is not fully shown if it would make the axis over five times as long. The others
     could then hardly be distinguished. The narrower half of the intervals is always shown.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
+    if marks_zero:
+        values.append(0.0)
     intervals = [(low, high) for _, _, _, low, high in rows if low <= high]
     narrowest_first = sorted(intervals, key=lambda ends: ends[1] - ends[0])
     half_count = (len(intervals) + 1) // 2
@@ -214,11 +216,11 @@ def draw_dots(plot: DotPlot) -> Spec:
     not published (NaN) is not drawn.
     """
     published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
-    axis_low, axis_high = _dot_axis_ends(published_rows)
+    axis_low, axis_high = _dot_axis_ends(published_rows, marks_zero=plot.marks_zero)
     room_beyond = (axis_high - axis_low) / 10
     rows = _dot_records(published_rows, axis_low, axis_high)
     names = list(dict.fromkeys(row["group"] for row in rows))
-    scale: Spec = {"zero": False, "padding": 8}
+    scale: Spec = {"zero": plot.marks_zero, "padding": 8}
     if any(row["open"] for row in rows):
         scale |= {"domain": [axis_low - room_beyond, axis_high + room_beyond], "nice": False}
     x: Spec = {
@@ -255,6 +257,7 @@ def draw_dots(plot: DotPlot) -> Spec:
         "height": height,
         "encoding": {"y": key, **row_encoding},
         "layer": [
+            *_zero_layers(plot, x),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.6},
                 "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
@@ -267,6 +270,20 @@ def draw_dots(plot: DotPlot) -> Spec:
         ],
     }
     return complete_spec(spec)
+
+
+def _zero_layers(plot: DotPlot, x_encoding: Spec) -> list[Spec]:
+    """Return the Vega-Lite layer of a line at 0; none if the plot does not mark 0."""
+    if not plot.marks_zero:
+        return []
+    encoding = {
+        "x": {**x_encoding, "datum": 0},
+        "y": {"value": 0},
+        "y2": {"value": "height"},
+        "yOffset": None,
+        "color": {"value": MUTED},
+    }
+    return [{"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": encoding}]
 
 
 def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> list[Spec]:

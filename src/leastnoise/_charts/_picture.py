@@ -147,15 +147,21 @@ DotRow: TypeAlias = tuple[str, str, float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPlot:
-    """The data of a dot plot: means or quantiles by group.
+    """The data of a dot plot: means, quantiles or differences by group.
 
-    ``groups`` and ``series`` are the titles of groups and series.
+    Attributes:
+        title: the title of the values.
+        groups: the title of the groups.
+        rows: the dots.
+        series: the title of the series.
+        marks_zero: whether the axis contains 0 and marks it by a line, as for differences.
     """
 
     title: str
     groups: str
     rows: tuple[DotRow, ...]
     series: str = ""
+    marks_zero: bool = False
 
 
 def has_marked_intervals(spec: Spec) -> bool:
