@@ -22,6 +22,7 @@ from leastnoise._estimation._cdf import (
     simulated_noise,
 )
 from leastnoise._estimation._comparisons import (
+    ComparisonSubject,
     Differences,
     compare_groups,
     compare_releases,

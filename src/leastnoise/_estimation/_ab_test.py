@@ -24,6 +24,7 @@ from leastnoise._error import (
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._comparisons import (
     ComparedPair,
+    ComparisonSubject,
     estimate_compared_pair,
     group_keys,
     group_shape,
@@ -65,6 +66,7 @@ class ABTest(TabularMixin):
 
     Attributes:
         measure: the outcome.
+        subject: the arms and the release.
         numbers: the columns, each with one value for each group. ``treatment`` and ``control`` are
             the means; ``difference`` and ``lift`` have intervals that contain the effect in the
             population from which the rows were drawn. They cover the noise and the sampling error
@@ -79,6 +81,7 @@ class ABTest(TabularMixin):
     """
 
     measure: str
+    subject: ComparisonSubject
     numbers: Mapping[str, FloatArray]
     level: float
     is_joint: bool = False
@@ -199,6 +202,14 @@ def ab_test(
         labels = (separate.labels, *labels)
     return ABTest(
         measure=mean,
+        subject=ComparisonSubject(
+            sources=(source,),
+            quantity=quantity,
+            by=dict(comparisons[0].by),
+            along=along,
+            selections=tuple(treatments),
+            against=control,
+        ),
         numbers=numbers,
         level=level,
         is_joint=each,

@@ -5,7 +5,7 @@ All functions only post-process the measurements of finished releases, which cos
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -56,12 +56,39 @@ from leastnoise._workload import (
 _WORST_CORRELATION = -1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ComparisonSubject:
+    """The quantity, the groups and the sources of a comparison, for titles and pages.
+
+    Attributes:
+        sources: both releases or estimates, or the only one that has both groups.
+        quantity: the compared quantity.
+        by: the query set along each attribute of the groups within which the quantity is compared.
+        along: the attribute that divides the compared groups; empty for two releases.
+        selections: the group or groups that are compared with ``against``, each as in the argument
+            ``group`` of `compare_groups`.
+        against: the second group.
+        where: for two releases, the selected cells of each attribute.
+        has_common_noise: whether two releases share noise.
+    """
+
+    sources: tuple[HasLeastSquares, ...]
+    quantity: Quantity
+    by: Mapping[str, QuerySet] = field(default_factory=dict)
+    along: str = ""
+    selections: tuple[object, ...] = ()
+    against: object = None
+    where: Mapping[str, object] = field(default_factory=dict)
+    has_common_noise: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Differences(TabularMixin):
     """A quantity in one group compared with the same quantity in another group.
 
     Attributes:
         heading: the comparison, such as ``mean of pay, arm=B against arm=A``.
+        subject: the compared quantity, groups and releases.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
         numbers: the columns, each with the shape of the groups. ``value`` and ``against`` are the
@@ -79,6 +106,7 @@ class Differences(TabularMixin):
     """
 
     heading: str
+    subject: ComparisonSubject
     by: tuple[str, ...]
     labels: tuple[tuple[str | int, ...], ...]
     numbers: Mapping[str, FloatArray]
@@ -439,6 +467,14 @@ def compare_groups(
     keys, labels = group_keys(domain, dict(comparison.by))
     return Differences(
         heading=comparison.name,
+        subject=ComparisonSubject(
+            sources=(source,),
+            quantity=quantity,
+            by=dict(comparison.by),
+            along=along,
+            selections=(group,),
+            against=against,
+        ),
         by=keys,
         labels=labels,
         numbers=_comparison_columns(pair.first, pair.second, pair.correlation, group_shape(labels)),
@@ -504,6 +540,14 @@ def _compare_separately(
         columns.append(numbers)
     return Differences(
         heading=f"{quantity.name}, each {separate.key} against {comparisons[0].against_text}",
+        subject=ComparisonSubject(
+            sources=(source,),
+            quantity=quantity,
+            by=dict(comparisons[0].by),
+            along=along,
+            selections=separate.selections,
+            against=against,
+        ),
         by=(separate.key, *keys),
         labels=(separate.labels, *labels),
         numbers=stack_columns(columns),
@@ -626,7 +670,8 @@ def compare_releases(
         for estimate, quantity, sets in zip(estimates, quantities, groups, strict=True)
     )
     first, second = _in_one_unit(first, second)
-    if _have_common_noise(*estimates):
+    has_common_noise = _have_common_noise(*estimates)
+    if has_common_noise:
         correlation = np.full(first.estimated.value.shape, _WORST_CORRELATION)
     else:
         correlation = np.zeros(first.estimated.value.shape)
@@ -645,6 +690,13 @@ def compare_releases(
         )
     return Differences(
         heading=f"{quantities[0].name}, of two releases",
+        subject=ComparisonSubject(
+            sources=(release, against),
+            quantity=quantities[0],
+            by=groups[0],
+            where=where or {},
+            has_common_noise=has_common_noise,
+        ),
         by=names,
         labels=labels,
         numbers=numbers,
