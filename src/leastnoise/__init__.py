@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from leastnoise._plan import Plan, plan_bounds, plan_categories, plan_max_rows
     from leastnoise._planning import Least, ab_power, compare, plan, target_errors
     from leastnoise._profile import profile
+    from leastnoise._publication import write_comparison
     from leastnoise._release import Options, Release
     from leastnoise._session import (
         SpecFile,
@@ -114,6 +115,7 @@ _HOMES = {
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
     "_plan": ("Plan", "plan_bounds", "plan_categories", "plan_max_rows"),
+    "_publication": ("write_comparison",),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
     "_profile": ("profile",),
@@ -141,7 +143,7 @@ __all__ = [
     "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries",
     "quantiles", "queries", "r_squared", "ranges", "read_release", "read_spec", "regression",
     "regression_queries", "release", "release_series", "resume", "shares", "sql", "target_errors",
-    "total", "variance_queries", "variances",
+    "total", "variance_queries", "variances", "write_comparison",
 ]  # fmt: skip
 
 

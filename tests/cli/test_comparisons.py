@@ -47,7 +47,7 @@ def years(folder: Path, run) -> Path:
 
 def test_difference_compares_two_groups(years, run):
     shown = run("difference", "this", "arm=B", "arm=A", "--mean", "paid").out
-    assert "mean of paid, arm=B against arm=A, 95% intervals" in shown
+    assert "Mean of paid: B compared with A" in shown
     (row,) = run.json("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
     assert row["difference_low"] < 0.2 < row["difference_high"]
     assert row["lift_low"] < 1.0 < row["lift_high"]
@@ -83,7 +83,9 @@ def test_ab_test_shows_the_effect(years, run):
     (row,) = run.json("ab-test", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
     assert 0 < row["difference_low"] < 0.2 < row["difference_high"]
     assert row["noise_std"] < row["sampling_std"]
-    assert "sampling_std" in run("ab-test", "this", "arm=B", "arm=A", "--mean", "paid").out
+    shown = run("ab-test", "this", "arm=B", "arm=A", "--mean", "paid").out
+    assert "Standard error of the sample" in shown
+    assert "the sampling error. The true difference is the effect" in " ".join(shown.split())
 
 
 def test_power_is_shown_before_any_data(run):
@@ -130,6 +132,7 @@ def test_release_pays_the_least_budget_of_a_comparison(years, run):
         ("one attribute", ["difference", "this", "arm=A", "store=a"]),
         ("cell in common", ["difference", "this", "arm=A", "arm=A"]),
         ("with --other", ["difference", "this", "arm=A", "arm=B", "--where", "store=a"]),
+        ("--labels works only", ["difference", "this", "arm=A", "arm=B", "--labels", "a,b"]),
         ("two releases with --other", ["difference", "this", "arm=A", "--other", "last"]),
         ("a measure of the domain", ["ab-test", "this", "arm=B", "arm=A", "--mean", "age"]),
         ("one kind of answer", ["answer", "this", "--shares", "arm", "--means", "paid"]),
@@ -163,9 +166,20 @@ def test_difference_of_surveys_uses_names_and_samples(folder: Path, run):
         run.succeeds("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
     compare = ("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
     shown = run(*compare).out
-    assert "Share of payers by group, of two releases" in shown
-    assert "\xa0pp to " in shown
-    assert "with samples" in shown
+    assert "Share of payers by group: this compared with last" in shown
+    assert "\xa0pp" in shown
+    assert "95% interval, noise only" in shown
     assert "include only the noise" not in shown
     row = run.json(*compare)["rows"][0]
     assert row["difference_both_low"] < row["difference_low"] < 0.1 < row["difference_both_high"]
+    options = ("--language", "de", "--labels", "2025, 2024", "--out", "change")
+    shown = run.succeeds(*compare, *options).out
+    assert "by group: 2025" not in shown
+    assert "Differenz" in shown
+    assert "die beide Erhebungen angeben" in " ".join(shown.split())
+    pages = sorted(path.name for path in (folder / "change").iterdir())
+    assert pages == ["comparison.csv", "comparison.en.html", "comparison.html", "comparison.json"]
+    english = (folder / "change" / "comparison.en.html").read_text(encoding="utf-8")
+    assert "<h1>Share of payers by group: 2025 compared with 2024</h1>" in english
+    run.is_refused("exists", *compare, "--out", "change")
+    run.is_refused("two different texts", *compare, "--labels", "2025")

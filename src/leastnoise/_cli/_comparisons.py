@@ -3,10 +3,8 @@
 ``difference``, ``ab-test`` and ``power``. They read no data and spend no budget.
 """
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +17,31 @@ from leastnoise._cli._finished import (
     read_groups,
     read_with_progress,
 )
-from leastnoise._cli._output import FILE, format_number, json_option, print_json, print_table
-from leastnoise._estimation import ABTest, Differences, ab_test, compare_groups, compare_releases
-from leastnoise._frames import TabularMixin
-from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
-from leastnoise._release import Release, StatisticTable, Table, with_labels_in
-from leastnoise._texts import (
-    ENGLISH,
-    Catalogue,
-    key_headings,
-    statistic_title,
-    table_format,
-    table_title,
+from leastnoise._cli._output import (
+    FILE,
+    display_path,
+    format_number,
+    json_option,
+    print_json,
+    print_table,
 )
+from leastnoise._estimation import ABTest, ab_test, compare_groups, compare_releases
+from leastnoise._pages import (
+    ComparisonResult,
+    ComparisonView,
+    catalogue_of,
+    list_page_files,
+    releases_of,
+    shorten_titles,
+    without_suppressed,
+)
+from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
+from leastnoise._publication import check_labels, check_target, list_json_rows, write_comparison
+from leastnoise._release import Release
+from leastnoise._texts import ENGLISH, LANGUAGES
 from leastnoise._trusted.check import InputError, exact
-from leastnoise._workload import QuerySet
 
 _SELECT = "Select all groups along one attribute, such as year=2025 year=2024."
-_UNBOUNDED = (
-    "A ratio has no upper end if its divisor may be 0, because the interval of the divisor "
-    "contains 0. Then every ratio is possible."
-)
-_OF_SAMPLES = (
-    "Intervals with samples cover two errors: the noise, and the sampling errors that the specs "
-    "state, for two independent samples. All other intervals cover the noise only."
-)
-_OF_ROWS = (
-    "The intervals are about the rows of the release. For an effect that holds beyond these rows, "
-    "with the sampling error, use `leastnoise ab-test`."
-)
 
 _cells_option = click.option(
     "--cells",
@@ -58,6 +52,18 @@ _cells_option = click.option(
 )
 _level_option = click.option(
     "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
+)
+_out_option = click.option(
+    "--out",
+    type=FILE,
+    metavar="FOLDER",
+    help="Write pages with a chart, and the table as CSV and JSON, to a new folder.",
+)
+_language_option = click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    help="The language of the printed text and of the first page.  [default: English; for pages "
+    "the language of the release]",
 )
 
 
@@ -84,6 +90,14 @@ _level_option = click.option(
 )
 @_cells_option
 @_level_option
+@_out_option
+@_language_option
+@click.option(
+    "--labels",
+    metavar="NAME,NAME",
+    help="With --other: short names of the releases, such as 2025,2024.  [default: the words in "
+    "which their titles differ, or the names of their directories]",
+)
 @json_option
 def difference(
     directory: Path,
@@ -110,7 +124,8 @@ def difference(
         "share": read_conditions(release.plan.domain, options["share"]) or None,
         "count": "units" if options["units"] else "rows",
     }
-    _check_comparison_options(groups, other, options["where"])
+    _check_comparison_options(groups, other, options)
+    display = _Display(out=options["out"], language=options["language"] or "", as_json=as_json)
     cells = read_groups(release.plan.domain, options["cells"])
     if other is not None:
         against = read_with_progress(other)
@@ -122,10 +137,8 @@ def difference(
             by=cells,
             level=level,
         )
-        published = None
-        if not options["where"]:
-            published = _find_published(release, quantity, cells)
-        _print_comparison(compared, [release, against], published=published, as_json=as_json)
+        labels = _read_labels(options["labels"], (directory, other), (release, against))
+        _show_comparison(compared, display, labels)
         return
     compared_groups = _read_groups(release, groups)
     compared = compare_groups(
@@ -136,32 +149,24 @@ def difference(
         level=level,
         each=compared_groups.are_separate,
     )
-    _print_comparison(compared, [release], as_json=as_json)
+    _show_comparison(compared, display)
 
 
-def _find_published(
-    release: Release, quantity: Mapping[str, Any], groups: Mapping[str, QuerySet]
-) -> Table | StatisticTable | None:
-    """Return the published table of the compared numbers, or None.
-
-    ``quantity`` has the arguments of `compare_releases` that select the compared numbers.
-    """
-    if quantity["share"] or quantity["count"] == "units":
-        return None
-    for kind in ("mean", "sum"):
-        if quantity[kind]:
-            return release.find_published(kind, quantity[kind], groups)
-    return release.find_published("count", None, groups)
-
-
-def _check_comparison_options(groups: tuple[str, ...], other: Path | None, where: object) -> None:
+def _check_comparison_options(
+    groups: tuple[str, ...], other: Path | None, options: Mapping[str, Any]
+) -> None:
     """Raise InputError if options for groups and for releases are combined."""
     if other is not None and groups:
         raise InputError(
             "Compare two groups of one release, or two releases with --other. To compare one group "
             "of two releases, select the group with --where."
         )
-    if other is None and where:
+    if other is None and options["labels"]:
+        raise InputError(
+            "--labels works only for two releases, with --other. Groups of one release have the "
+            "labels of their spec."
+        )
+    if other is None and options["where"]:
         raise InputError(
             "--where works only for two releases, with --other. Within one release compare groups "
             "along several attributes with --cells."
@@ -213,156 +218,94 @@ def _read_groups(release: Release, group_texts: Sequence[str]) -> _ComparedGroup
     return _ComparedGroups(names[0], tuple(selections[:-1]), selections[-1])
 
 
-def _print_comparison(
-    comparison: Differences | ABTest,
-    releases: Sequence[Release],
-    *,
-    published: Table | StatisticTable | None = None,
-    as_json: bool,
-) -> None:
-    """Print a comparison as a table or as JSON, with the notes of the releases.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Display:
+    """How a command shows a comparison.
 
-    ``published`` is the table of the first release that has the compared numbers. Its display names
-    and its number format are used.
+    Attributes:
+        out: the folder of pages and files to write; None for none.
+        language: the language of printed texts and of the first page; empty for the default.
+        as_json: whether to print JSON instead of a table.
     """
-    rows = _list_rows(comparison)
-    notes = list(dict.fromkeys(note for release in releases for note in list_answer_notes(release)))
-    has_samples = "difference_both_low" in rows[0]
-    if has_samples:
-        noise_only = releases[0].options.terminal_catalogue.say("st_noise_only")
-        notes = [note for note in notes if note != noise_only] + [_OF_SAMPLES]
-    if any(row.get("ratio_bounded") == 0 for row in rows):
-        notes.append(_UNBOUNDED)
-    if "ratio" in rows[0] and not has_samples and len(releases) == 1:
-        notes.append(_OF_ROWS)
-    if as_json:
+
+    out: Path | None
+    language: str
+    as_json: bool
+
+
+def _read_labels(
+    text: str | None, directories: Sequence[Path], releases: Sequence[Release]
+) -> list[str]:
+    """Return the short names of two releases; an empty list if their titles name them."""
+    if text is not None:
+        return [label.strip() for label in text.split(",")]
+    if shorten_titles(*(release.options.text("title") for release in releases)) is not None:
+        return []
+    names = [directory.resolve().name for directory in directories]
+    return names if len({*names}) > 1 else []
+
+
+def _show_comparison(
+    comparison: ComparisonResult, display: _Display, labels: Sequence[str] = ()
+) -> None:
+    """Print a comparison as a table or as JSON with notes, and write its pages.
+
+    If pages are written, the numbers that a release suppresses are left out everywhere.
+    """
+    short_names = check_labels(comparison, labels)
+    if display.out is not None:
+        check_target(display.out)
+        comparison = without_suppressed(comparison)
+    view = _make_view(comparison, display.language, short_names)
+    notes = _list_notes(view, is_written=display.out is not None)
+    if display.out is not None:
+        write_comparison(comparison, display.out, language=display.language, labels=labels)
+    if display.as_json:
+        rows = list_json_rows(comparison)
         print_json({"title": comparison.title, "rows": rows, "notes": notes})
         return
-    if published is None or releases[0].options.terminal_catalogue.names.is_empty:
-        _print_intervals(comparison.title, rows, [*comparison.numbers])
-    else:
-        _print_named_comparison(releases[0], published, rows, comparison.level)
+    columns = [(heading, "fold") for heading in view.key_headings]
+    columns += [(heading, "right") for heading in view.number_headings]
+    print_table(view.title, columns, view.rows())
     for note in notes:
         click.echo(click.wrap_text(note, 100))
+    if display.out is not None:
+        click.echo()
+        for name in list_page_files(comparison, display.language):
+            click.echo(f"page      {display_path(display.out / name)}")
 
 
-def _list_rows(table: TabularMixin) -> list[dict[str, Any]]:
-    """Return the rows of a table as dictionaries; None for NaN and infinity."""
-    columns = {name: values.tolist() for name, values in table.columns().items()}
-    rows = []
-    for numbers in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, numbers, strict=True))
-        for name, value in row.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                row[name] = None
-        rows.append(row)
-    return rows
-
-
-def _print_intervals(
-    title: str, rows: Sequence[Mapping[str, Any]], number_names: Sequence[str]
-) -> None:
-    """Print a table with one line for each compared number and its interval."""
-    keys = [name for name in rows[0] if name not in number_names]
-    shown = [
-        name
-        for name in number_names
-        if name != "ratio_bounded" and not name.endswith(("_low", "_high", "_std_error"))
-    ]
-    lines = []
-    for row in rows:
-        if keys:
-            group = [", ".join(f"{name}={row[name]}" for name in keys)]
-        else:
-            group = []
-        for name in shown:
-            value, interval = _format_interval(row, name, name)
-            lines.append([*group, name, value, interval])
-            if f"{name}_both_low" in row:
-                _, interval = _format_interval(row, name, f"{name}_both")
-                lines.append([*group, f"{name}, with samples", value, interval])
-    columns = [("number", "left"), ("value", "right"), ("interval", "right")]
-    if keys:
-        columns = [("cell", "fold"), *columns]
-    print_table(title, columns, lines)
-
-
-def _print_named_comparison(
-    release: Release,
-    published: Table | StatisticTable,
-    rows: Sequence[Mapping[str, Any]],
-    level: float,
-) -> None:
-    """Print a comparison of two releases with the names of the first release.
-
-    Each group has one line, with both numbers and the difference with its interval.
-    """
-    catalogue = release.options.terminal_catalogue
-    published = with_labels_in(published, release, release.options.terminal_language)
-    if isinstance(published, Table):
-        title = table_title(published.product, catalogue)
-        headings = key_headings(published.product.along, catalogue)
-        catalogue = catalogue.with_format(table_format(published.product, catalogue))
+def _make_view(
+    comparison: ComparisonResult, language: str, labels: tuple[str, ...]
+) -> ComparisonView:
+    """Return the texts of a comparison for the terminal."""
+    if language:
+        catalogue = catalogue_of(comparison, language)
     else:
-        title = statistic_title(published.statistic, published.domain, catalogue)
-        headings = published.key_headings(catalogue)
-        catalogue = published.with_own_format(catalogue)
-    percent = catalogue.format_percent(level)
-    columns = [(heading, "fold") for heading in headings]
-    columns += [(name, "right") for name in ("value", "against", "difference")]
-    columns.append((f"{percent} interval", "right"))
-    if "difference_both_low" in rows[0]:
-        columns.append(("with samples", "right"))
-    groups = itertools.product(*published.display_labels)
-    lines = []
-    for group, row in zip(groups, rows, strict=True):
-        # as in the intervals of other statistics: about half a standard error
-        digit_spread = (row["difference_high"] - row["difference_low"]) / 8
-        line = [*group]
-        line += [catalogue.format_number(row[name], digit_spread) for name in ("value", "against")]
-        line.append(_format_change(row["difference"], digit_spread, catalogue))
-        for kind in ("difference", "difference_both"):
-            if f"{kind}_low" in row:
-                low = _format_change(row[f"{kind}_low"], digit_spread, catalogue)
-                high = _format_change(row[f"{kind}_high"], digit_spread, catalogue)
-                line.append(catalogue.say("from_to", low=low, high=high))
-        lines.append(line)
-    print_table(f"{title}, of two releases", columns, lines)
+        (release, *_) = releases_of(comparison)
+        catalogue = release.options.terminal_catalogue
+    return ComparisonView(comparison=comparison, catalogue=catalogue, labels=labels)
 
 
-def _format_change(value: float | None, digit_spread: float, catalogue: Catalogue) -> str:
-    """Format a difference; percentages differ by percentage points.
+def _list_notes(view: ComparisonView, *, is_written: bool) -> list[str]:
+    """Return the notes below a comparison: what its intervals cover, and what not.
 
-    The digits are those that an uncertainty of ``digit_spread`` allows.
+    If the comparison is written for readers, numbers that a release suppresses are left out.
     """
-    if value is None:
-        return "-"
-    if not catalogue.number_format.percent:
-        return catalogue.format_number(value, digit_spread)
-    points = catalogue.with_format(replace(catalogue.number_format, percent=False))
-    return catalogue.say("points", number=points.format_number(100 * value, 100 * digit_spread))
-
-
-def _format_interval(
-    row: Mapping[str, Any], number_name: str, interval_name: str
-) -> tuple[str, str]:
-    """Format the number in column ``number_name`` of a row, and an interval.
-
-    The ends of the interval are in the columns that begin with ``interval_name``.
-    """
-    if row[number_name] is None:
-        value = "-"
-    else:
-        value = format_number(row[number_name])
-    if f"{interval_name}_low" not in row:
-        return value, ""
-    low = row[f"{interval_name}_low"]
-    high = row[f"{interval_name}_high"]
-    if low is None and high is None:
-        return value, "any number"
-    if high is None:
-        return value, f"{format_number(low)} or more"
-    return value, f"{format_number(low)} to {format_number(high)}"
+    catalogue = view.catalogue
+    noise_only = catalogue.say("st_noise_only")
+    not_rounded = catalogue.say("cmp_not_rounded")
+    notes = [view.lead, *view.explanations, *view.coverage_notes, *view.table_notes]
+    for release in view.releases:
+        notes += list_answer_notes(release, catalogue)
+    has_sampling_error = view.has_samples or isinstance(view.comparison, ABTest)
+    if has_sampling_error:
+        notes = [note for note in notes if note != noise_only]
+    elif len(view.releases) == 1:
+        notes.append(catalogue.say("cmp_of_rows"))
+    if is_written:
+        notes = [note for note in notes if note != not_rounded]
+    return list(dict.fromkeys(notes))
 
 
 @click.command("ab-test")
@@ -382,15 +325,16 @@ def _format_interval(
 )
 @_cells_option
 @_level_option
+@_out_option
+@_language_option
 @json_option
 def ab_test_command(
     directory: Path,
     as_json: bool,  # noqa: FBT001 - click passes flags by name
     groups: tuple[str, ...],
     mean: str,
-    std: float | None,
-    cells: tuple[str, ...],
     level: float | None,
+    **options: Any,
 ) -> None:
     """Estimate the effect of a treatment from a release with means by arm.
 
@@ -404,12 +348,13 @@ def ab_test_command(
         release,
         *arms.arguments,
         mean=mean,
-        std=std,
-        by=read_groups(release.plan.domain, cells),
+        std=options["std"],
+        by=read_groups(release.plan.domain, options["cells"]),
         level=release.level if level is None else level,
         each=arms.are_separate,
     )
-    _print_comparison(test, [release], as_json=as_json)
+    display = _Display(out=options["out"], language=options["language"] or "", as_json=as_json)
+    _show_comparison(test, display)
 
 
 @click.command()

@@ -105,10 +105,6 @@ _OPTIONS_NEEDED = (
     "--correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
     "--r-squared MEASURE=MEASURE,..., --shares NAME or --covariances TABLE."
 )
-_NOT_ROUNDED = (
-    "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
-    "first, then round."
-)
 _NO_MEASURES = {
     "means": (
         "A mean needs counts and sums. Add [[workload]] means = { of = ... } to the spec before a "
@@ -390,11 +386,16 @@ def answer_command(
         click.echo(click.wrap_text(note, 100))
 
 
-def list_answer_notes(release: Release) -> list[str]:
-    """Return the notes to print below any further answers from a release."""
-    notes = list_further_notices(release, release.options.terminal_catalogue)
+def list_answer_notes(release: Release, catalogue: Catalogue | None = None) -> list[str]:
+    """Return the notes to print below any further answers from a release.
+
+    Without a ``catalogue`` they are English, as all texts of the terminal.
+    """
+    if catalogue is None:
+        catalogue = release.options.terminal_catalogue
+    notes = list_further_notices(release, catalogue)
     if release.options.has_rounding:
-        notes.append(_NOT_ROUNDED)
+        notes.append(catalogue.say("cmp_not_rounded"))
     return notes
 
 

@@ -1,5 +1,22 @@
-"""Pages and sentences about a release: report, series page, utility page."""
+"""Pages and sentences about releases: report, series, utility and comparison pages."""
 
+from leastnoise._pages._comparison_page import (
+    COMPARISON_CSV,
+    COMPARISON_JSON,
+    catalogue_of,
+    comparison_page_file,
+    list_page_files,
+    list_page_languages,
+    list_page_notes,
+    render_comparison_page,
+)
+from leastnoise._pages._comparison_view import (
+    ComparisonResult,
+    ComparisonView,
+    releases_of,
+    shorten_titles,
+    without_suppressed,
+)
 from leastnoise._pages._describe import describe_draft, describe_plan, describe_release
 from leastnoise._pages._guard_shares import estimate_cut_share
 from leastnoise._pages._report import (
@@ -47,6 +64,7 @@ from leastnoise._pages._sentences import (
     list_further_notices,
     list_sum_contributions,
     list_uncovered_errors,
+    name_protected_unit,
     published_part,
 )
 from leastnoise._pages._series_page import write_series_page

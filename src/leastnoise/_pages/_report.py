@@ -132,7 +132,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
         description=_describe_workload(
             release, [summary.quoted_name for summary in statistics], catalogue
         ),
-        protected_unit=_describe_unit(release, catalogue),
+        protected_unit=describe_protected_unit(release, catalogue),
         main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
         row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
@@ -229,7 +229,7 @@ def _format_source(release: Release, catalogue: Catalogue) -> str:
     return ""
 
 
-def _describe_unit(release: Release, catalogue: Catalogue) -> str:
+def describe_protected_unit(release: Release, catalogue: Catalogue) -> str:
     """Return a text that names the privacy unit: a row, or values of a column."""
     privacy = release.privacy
     if privacy.unit_column is None:

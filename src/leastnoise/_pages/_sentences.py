@@ -1136,17 +1136,35 @@ def _noise_limit_key(options: Options) -> str:
 
 def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for each kind of error that intervals do not cover."""
+    sentences = [catalogue.say(_noise_limit_key(release.options))]
+    if not release.finding.linear:
+        sentences = [catalogue.say("limit_aware")]
+    sentences += list_uncovered_rows(release, catalogue)
+    sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
+    if any(product.of_values for product in release.workload):
+        sentences.append(catalogue.say("limit_sums"))
+    sentences.append(
+        catalogue.say(
+            "limit_each", hundred=catalogue.localize(f"{round(100 * (1 - release.level), 4):g}")
+        )
+    )
+    if release.options.has_biased_columns:
+        sentences.append(describe_optional_columns(release, catalogue)[0])
+    return sentences
+
+
+def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
+    """Return a sentence for each kind of rows and cells that intervals do not cover.
+
+    These are approximations of a mechanism, public facts, dropped rows and the row limit of units.
+    """
     plan = release.plan
     privacy = plan.privacy
     domain = plan.domain
-    sentences = [catalogue.say(_noise_limit_key(release.options))]
+    sentences = []
     if not release.finding.linear:
-        sentences = [
-            catalogue.say("limit_aware"),
-            *(
-                catalogue.say(key, **values)
-                for key, values in release.finding.uncovered_errors(domain)
-            ),
+        sentences += [
+            catalogue.say(key, **values) for key, values in release.finding.uncovered_errors(domain)
         ]
     sentences += [
         catalogue.say(key, values=values) for key, values in format_public_facts(plan).items()
@@ -1169,16 +1187,6 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
                 ),
             }
             sentences.append(catalogue.say("limit_unit_cell", **unit_names, **limit_values))
-    sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
-    if any(product.of_values for product in release.workload):
-        sentences.append(catalogue.say("limit_sums"))
-    sentences.append(
-        catalogue.say(
-            "limit_each", hundred=catalogue.localize(f"{round(100 * (1 - release.level), 4):g}")
-        )
-    )
-    if release.options.has_biased_columns:
-        sentences.append(describe_optional_columns(release, catalogue)[0])
     return sentences
 
 

@@ -14,6 +14,11 @@ from leastnoise._publication._category_files import (
     read_categories_manifest,
     write_categories,
 )
+from leastnoise._publication._comparison_files import (
+    check_labels,
+    list_json_rows,
+    write_comparison,
+)
 from leastnoise._publication._directory import (
     Draft,
     check_target,

@@ -21,6 +21,7 @@ from leastnoise._texts._catalogue import (
     meaningful_decimals,
     name_attribute,
     name_counted_or_summed,
+    name_groups,
     name_measure,
     name_quantity,
     name_quantity_and_unit,
