@@ -3,12 +3,13 @@
 The measurements are repeated on two synthetic tables that differ in some units.
 
 The first half of the trials selects an event, such as "the statistic is above 3". The second half
-yields bounds on the probability of the event on both tables (Clopper and Pearson 1934). These imply
-a lower bound on the loss. For mu, this is by Dong, Roth and Su 2019; for rho, it is by the
-divergence of an event (van Erven and Harremoes 2014). For all queries together, the statistic is
-the likelihood ratio. The query whose answers differ most, relative to its noise, is also tested
-separately. The distribution of its noise is known exactly. So this test detects a wrong scale even
-if the bound for all queries together is far below the budget.
+yields bounds on the probability of the event on both tables (Clopper and Pearson 1934). The bounds
+on the probabilities imply a lower bound on the loss. For mu, this follows from Dong, Roth and Su
+2019; for rho, it follows from the divergence of an event (van Erven and Harremoes 2014). For all
+queries together, the statistic is the likelihood ratio. The query whose answers differ most,
+relative to its noise, is also tested separately. The distribution of this query's noise is known
+exactly. So the separate test detects a wrong noise scale even if the bound for all queries together
+is far below the budget.
 """
 
 import itertools
@@ -259,8 +260,8 @@ def approximate_dp_loss(delta: float, units: int) -> Loss:
 def largest_value_satisfying(condition: Callable[[float], bool], end: float) -> float:
     """Return the largest number up to ``end`` that satisfies a condition.
 
-    The condition must hold up to some number and fail above it. The result is rounded down, and 0.0
-    if the condition never holds.
+    There must be a number up to which the condition holds, and above which it fails. The result is
+    rounded down, and 0.0 if the condition never holds.
     """
     low = 0.0
     high = min(1.0, end)
@@ -334,7 +335,7 @@ def _measure_trial_by_trial(
     count: int,
     entropy: EntropySource,
 ) -> tuple[SignedArray, ...]:
-    """Do the same as `measure_repeatedly` with a separate series per trial."""
+    """Measure like `measure_repeatedly`, but with a separate series per trial."""
     contract = ReleaseContract(
         domain=measurements.domain, privacy=measurements.privacy, declared_step=measurements
     )
@@ -504,8 +505,8 @@ def pairs_of_units(
     """Yield pairs of units: the rows of one unit in two neighbouring tables.
 
     The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are in
-    many cells: in the largest allowed number of cells, and in half of them. The reason is that in
-    contrasts, rows in all cells cancel.
+    many cells: in the largest allowed number of cells, and in half of them. Such pairs are needed
+    because rows in all cells cancel in contrasts.
     """
     bound = privacy.max_per_cell
     rows = list(candidates(domain))

@@ -4,13 +4,13 @@ The bounds are computed from singular values and derived in docs/mathematics.md,
 
 Let X be the Gram matrix of a strategy A, and M the Gram matrix of a workload W. The error at unit
 noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity
-(Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions here return it
-divided by sqrt(n), which is finite for domains of any size. A union is split by orthogonal
-projectors. On the left, they select its products; on the right, they select the residual subspaces
-tau. Every tau is assigned to one part. The joint Gram matrix of all marginals is a multiple of the
-identity on every tau. Every other product is assigned the tau of all its attributes. One product
-can be assigned all tau within its attributes instead. For a unit of several rows, each part is
-multiplied by k or kappa.
+(Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions in this file
+return the nuclear norm divided by sqrt(n), which is finite for domains of any size. A union is
+split by orthogonal projectors. On the left, they select its products; on the right, they select the
+residual subspaces tau. Every tau is assigned to one part of the union. The joint Gram matrix of all
+marginals is a multiple of the identity on every tau. Every other product is assigned the tau of all
+its attributes. One product can be assigned all tau within its attributes instead. For a unit of
+several rows, each part is multiplied by k or kappa.
 """
 
 import itertools
@@ -346,7 +346,7 @@ def _weighted_spectrum(
 ) -> list[InvariantSubspace]:
     """Return invariant subspaces for the cell weights that maximise the bound.
 
-    The bound is the one for a workload on only this attribute.
+    The maximised bound is the bound for a workload on only this attribute.
     """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
@@ -451,9 +451,8 @@ def _measured_directions(
 ) -> list[IntArray] | None:
     """Return, for each table of levels, the directions that it measures.
 
-    The directions belong to a subspace.
-
-    The subspace is a product of subspaces. The result is None if there are too many directions.
+    The directions belong to a subspace, which is a product of subspaces along the attributes. The
+    result is None if there are too many directions.
     """
     axes = [_directions_along(parts, key) for key in keys]
     sizes = [part.size for part in parts]
@@ -539,8 +538,8 @@ def _bound_of_joint_root(
 ) -> float:
     """Return a lower bound on tr M^(1/2) from traces along one attribute each.
 
-    Every single term is a lower bound, and so is a product of sums that lies below the sum of all
-    terms.
+    Every single term gives a lower bound. A product of sums also gives one, if it lies below the
+    sum of all terms.
     """
     singles = []
     for key, weight in weights.items():
@@ -606,8 +605,8 @@ def lower_bound(
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     """Return a lower bound on the squared error of unbiased pure-DP releases.
 
-    The bound holds for all noise distributions that do not depend on the data. Return 0 for queries
-    without a bound.
+    The bound holds for all noise distributions that do not depend on the data. The result is 0 for
+    queries for which no bound is known.
     """
     # The proof uses the bound of Hammersley, Chapman and Robbins. For a change of the counts that
     # costs epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1. So
@@ -854,7 +853,7 @@ def _ends_of_independent_values(
 def _norm_at_best_shares(weights: FloatArray, larger: FloatArray, smaller: FloatArray) -> float:
     """Return the largest bound of `_joint_norm` over the shares of values at their larger ends.
 
-    The share of one quantity after the other is searched, with the other shares fixed.
+    The search varies the share of one quantity after the other, with the other shares fixed.
 
     Args:
         weights: the norm of each quantity.
@@ -885,8 +884,8 @@ def _norm_at_corners(
     """Return the bound of `_joint_norm` with products of values at their bounds.
 
     Every value is at each of its bounds with probability 1/2. So products of different values are
-    uncorrelated if they are symmetric around their centres. The bound is 0 if there are no products
-    of deviations, or too many values.
+    uncorrelated if the values are symmetric around their centres. The bound is 0 if there are no
+    products of deviations, or too many values.
     """
     products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
     bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]

@@ -5,8 +5,8 @@ Each equation is on the counts, or on the sums of a measure.
 Some blocks measure both ends of a measure's values: a = sum of (v - low) + x and b = sum of (high -
 v) + y with noise x and y. These measurements are split into counts, (a + b) / (high - low), and
 *centred sums* of v minus the middle, (a - b) / 2. The noise of counts is uncorrelated with the
-noise of centred sums. So each is estimated as if it had been measured separately
-(docs/mathematics.md, section 8). The counts are counts of values if the domain has them
+noise of centred sums. So counts and centred sums are estimated as if they had been measured
+separately (docs/mathematics.md, section 8). The counts are counts of values if the domain has them
 (`Domain.count_of`), otherwise counts of rows.
 
 A group of blocks with K-norm noise is split into its total and the contrasts of every block. The
@@ -146,7 +146,7 @@ def check_noise(plan: Measurements) -> None:
 
 
 def _weighed(variance: float) -> float:
-    """Return a variance that gives answers no more weight than doubles can."""
+    """Return a variance large enough that its inverse fits a double."""
     return max(variance, _LEAST_WEIGHED)
 
 
@@ -251,7 +251,8 @@ def equations(
 def _k_norm_equations(plan: Measurements) -> list[Equations]:
     """Return uncorrelated equations for all groups of K-norm noise.
 
-    The parts are the total of each group, from its first block, and the contrasts of every block.
+    These equations are for the total of each group, from its first block, and for the contrasts of
+    every block.
     """
     parts: list[Equations] = []
     contrasts: dict[tuple[Names, Operator], _Contrasts] = {}
@@ -426,7 +427,7 @@ class Covariance(ABC):
     def solver_cells(self) -> int:
         """The number of joint cells that the linear solver for errors needs, or 0.
 
-        It is 0 if no solver is needed.
+        The number is 0 if no solver is needed.
 
         The number is 0 if no linear solver is needed.
         """

@@ -3,22 +3,22 @@
 The covariance is over the joint cells of the attributes that the blocks measure.
 
 Let A be the measured queries and D the variances of their noise. Least squares solves M x = A^T
-D^-1 z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above that
-size, M is not computed as a matrix. It is a sum of Kronecker products of Gram matrices, one for
-each block. A product with M costs a few passes over the joint cells, and conjugate gradients solve
-for the estimate. The preconditioner computes the partial trace of M along every short attribute and
-transforms the attribute to the eigenvectors of this trace. It then divides by the diagonal of M in
-this basis. The preconditioner is exact if all blocks have common eigenvectors, as for marginals of
-cells.
+D^-1 z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above 4096
+joint cells, M is not computed as a matrix. M is a sum of Kronecker products of Gram matrices, with
+one product for each block. So M times a vector costs a few passes over the joint cells, and
+conjugate gradients solve for the estimate. The preconditioner computes the partial trace of M along
+every short attribute and transforms the attribute to the eigenvectors of this trace. It then
+divides by the diagonal of M in this basis. The preconditioner is exact if all blocks have common
+eigenvectors, as for marginals of cells.
 
 Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
-query. For larger products they are simulated. R draws of Gaussian noise with the variances of the
-plan go through the same estimator. The estimator is linear. So the error of an answer in one draw
-of normal noise is normal and has the true variance, for any noise of the plan. The mean of the
-squared errors over R draws is that variance times chi^2_R / R. The published variance is the mean
-divided by the 0.1% quantile of chi^2_R / R. For each answer, the stated variance is too small with
-a probability of 1 in 1000. The draws come from a fixed public seed, so a release has the error bars
-that its plan stated.
+query. For larger products, error bars are simulated: the estimator is applied to R draws of
+Gaussian noise with the variances of the plan. The estimator is linear. So the error of an answer in
+one draw of normal noise is normal and has the true variance, for any noise of the plan. The mean of
+the squared errors over R draws is the true variance times chi^2_R / R. The published variance is
+this mean divided by the 0.1% quantile of chi^2_R / R. For each answer, the stated variance is too
+small with a probability of 1 in 1000. The draws come from a fixed public seed, so a release has the
+error bars that its plan stated.
 
 Source: conjugate gradients for many right-hand sides together, with separate step sizes; Hestenes
     and Stiefel 1952.
@@ -131,7 +131,7 @@ class JointBlocks:
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
         """Return the blocks over their joint cells.
 
-        Raises an error if these are too many.
+        Raises an error if there are too many joint cells.
         """
         touched = {
             name
@@ -676,7 +676,7 @@ def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
 def confidence_factor(draws: int) -> float:
     """Return the factor that makes a simulated variance an upper bound.
 
-    After multiplication, the variance is too small with a probability of 1 in 1000.
+    After multiplication by this factor, the variance is too small with a probability of 1 in 1000.
     """
     from scipy.special import gammaincinv
 

@@ -4,15 +4,15 @@ All results are computed from the counts up to every cell.
 
 Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i the errors of their
 least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
-level of the band. Then, with that probability, all N_i and R_i lie within c sigma_i and c tau_i of
-their estimates simultaneously. Every share F_i = N_i / (N_i + R_i) then lies between the quotients
-of the ends. c is an order statistic of simulated releases of pure noise. Errors of least squares do
-not depend on the data, so the real error and the simulated errors are exchangeable. Therefore the
-coverage is at least the level for any noise, however few the simulations. The true function does
-not decrease, so the ends of the band are made non-decreasing. Every group has a separate c. Without
-simulations, each count gets an interval at the level 1 - (1 - level) / (2 n - 1), and c is the
-multiplier of this interval. Here level is the level of the band, and 2 n - 1 is the number of
-counts. Such a band is wider and takes less time.
+level of the band. Then, with a probability equal to this level, all N_i and R_i lie within c
+sigma_i and c tau_i of their estimates simultaneously. Every share F_i = N_i / (N_i + R_i) then lies
+between the quotients of the ends. c is an order statistic of simulated releases of pure noise.
+Errors of least squares do not depend on the data, so the real error and the simulated errors are
+exchangeable. Therefore the coverage is at least the level for any noise, however few the
+simulations. The true function does not decrease, so the ends of the band are made non-decreasing.
+Every group has a separate c. Without simulations, each count gets an interval at the level 1 - (1 -
+level) / (2 n - 1), and c is the multiplier of this interval. Here level is the level of the band,
+and 2 n - 1 is the number of counts. Such a band is wider and takes less time.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
@@ -595,7 +595,7 @@ def _least_draws(level: float) -> int:
 def _join_complements(cumulative: FloatArray) -> FloatArray:
     """Return the counts up to each cell, then the counts after each cell.
 
-    The last cell has no count after it.
+    The last cell has no count of rows after it.
     """
     return np.concatenate([cumulative, cumulative[..., -1:] - cumulative[..., :-1]], axis=-1)
 
@@ -605,7 +605,8 @@ def _band_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard error of each count, and each group's multiplier.
 
-    The half width of the band is their product. Both numbers are simulated.
+    The half width of the band is the product of standard error and multiplier. Both numbers are
+    simulated.
     """
     # The widths and the factor come from separate draws, so that the draws for the factor stay
     # exchangeable with the release.
@@ -628,8 +629,9 @@ def _union_bound_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard error of each count, and one multiplier for all.
 
-    The half width of the band is their product. The multiplier follows from the union bound
-    over all counts, without a simulation. Half a step of the noise is included.
+    The half width of the band is the product of standard error and multiplier. The multiplier
+    follows from the union bound over all counts, without a simulation. Half a step of the noise is
+    included.
     """
     _, variances, complement_variances = cumulative_counts(estimate, query)
     measured = estimate.observation.measurements

@@ -8,7 +8,7 @@ the model and the measurements, at the point where an unbiased estimate of the s
 least. On bins, this point is chosen separately for each class of cells of similar size. For large
 cells, the measurement is often better than the model; for small cells, it rarely is. The published
 errors are based on the same estimates of the squared error. For these estimates, noise of the same
-size is added to the tables once more, and the model is refitted to them.
+size is added to the tables once more, and the model is refitted to the noisier tables.
 
 Records that agree with a release are rows of codes, made from a model by systematic rounding. Each
 component of the mixture gets a whole number of records, and so does each value of an attribute

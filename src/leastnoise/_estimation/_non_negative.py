@@ -1,7 +1,7 @@
 """Answers that look like counts: non-negative, monotone, integers.
 
-These answers are biased. They are published in addition to the unbiased answers, never instead of
-them.
+These answers are biased. These answers are published in addition to the unbiased answers, never
+instead of them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from the truth than the unbiased table is, in Euclidean distance. Sums of cells do not

@@ -8,11 +8,13 @@ neighbours.
 
 Let P_l be the matrix that sums the cells of each group of level l. Let a_l be the precisions
 (inverse variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l)
-P_l. The upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v). This is the variance of
-group u, estimated from the measurements inside it. The downward pass computes f_c = v_c - (v_c /
-S)^2 (S - f_u). This is the variance of a child c, estimated from all measurements. S is the sum of
-v over all children of its parent u. So all variances are computed in O(groups). The derivatives of
-their sum by every a_u also take O(groups), by the same passes differentiated in reverse.
+P_l. The upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v). v_u is the variance of
+the estimate of group u from the measurements inside the group. The downward pass computes f_c = v_c
+- (v_c / S)^2 (S - f_u). f_c is the variance of the estimate of a child c from all measurements. S
+  is
+the sum of v over all children of its parent u. So all variances are computed in O(groups). The
+derivatives of their sum by every a_u also take O(groups), by the same passes differentiated in
+reverse.
 
 Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
 same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees
@@ -524,7 +526,7 @@ class LevelInverse:
     def squares(self, v: FloatArray) -> FloatArray:
         """Return v^T X^+ v for each column v of an array, shape (size, k).
 
-        This needs only the upward pass.
+        The computation needs only the upward pass.
         """
         start, upward, below, _ = self.group_variances
         of_groups = self._orbits.orbit_of_group

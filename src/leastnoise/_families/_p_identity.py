@@ -11,10 +11,10 @@ The problem is not convex. For ordered workloads, descents from random starts en
 the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
 bell overlaps half of its neighbours. A layer is 8 to 20 times coarser than the layer below it. If
 many queries contain the first cells, the first bell is close to this end of the line. If few
-queries do, the bell is one spacing away from it. The other end is treated in the same way.
-Therefore, most descents start from bells. Bells of this shape have an error within 3% of the final
-error before any step. The supports of the rows remain narrow windows, which makes n = 16384
-affordable.
+queries contain the first cells, the first bell is one spacing away from this end. The other end of
+the line is treated in the same way. Therefore, most descents start from bells. Bells of this shape
+have an error within 3% of the final error before any step. The supports of the rows remain narrow
+windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -316,8 +316,8 @@ def p_identity_rmse(
 ) -> float:
     """Return the unit RMSE of ``[diag(diagonal); rows]`` under pure DP.
 
-    The strategy may have any scale and signs, for example after rounding. The computation takes
-    O(p^2 n).
+    The strategy may have any scale, and entries of any sign, for example after rounding. The
+    computation takes O(p^2 n).
     """
     diag = np.asarray(diagonal, float)
     sums = np.asarray(rows, float)

@@ -356,7 +356,8 @@ class RowSpace:
     def _is_negligible(outside: FloatArray, squared_norms: FloatArray) -> bool:
         """Return whether the coordinates outside the space are rounding errors.
 
-        There is a row of coordinates for each query, and the squared norm of the query.
+        For each query, the function receives a row of coordinates and the squared norm of the
+        query.
         """
         largest = np.abs(outside).max(axis=1, initial=0.0)
         return bool((largest <= _ZERO_PART * np.sqrt(squared_norms)).all())
@@ -366,7 +367,7 @@ class RowSpace:
 class _RunSpace(RowSpace):
     """The span of queries on the sums of runs of cells.
 
-    The queries do not determine the sums of all runs.
+    This class is for queries that do not determine the sums of all runs.
     """
 
     runs: RowSpace
@@ -417,7 +418,7 @@ def span_of_runs(size: int, starts: IntArray) -> RowSpace:
 def structural_row_space(operator: Operator) -> RowSpace | None:
     """Return the row space by an operator's structure; None if there is none.
 
-    The result is None if it must be computed from the matrix.
+    The result is None if the row space must be computed from the matrix.
     """
     n = operator.size
     match operator:

@@ -20,7 +20,8 @@ L1, the best trees have few levels with very different widths, and further level
 chains of arbitrary widths are searched, and not only powers of one branching factor. Under L2,
 every level reduces the error a little.
 
-Source: Hay et al. 2010 (inference by two passes). All other parts are from this project.
+Source: Hay et al. 2010 (inference by two passes). All other parts of this file are from this
+project.
 """
 
 import itertools
@@ -238,7 +239,7 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
     """Return the hierarchy with one weight per level, at sensitivity 1.
 
-    The result includes its exact error.
+    The result also has the exact error of this hierarchy.
     """
     scaled = weights / np.linalg.norm(weights, ord=norm)
     scales = tuple(

@@ -245,8 +245,8 @@ def try_strategies(
     Quick planners are tried first. Other planners follow in the order of their seconds divided by
     the probability that they find the best plan. Estimates of seconds determine which planners are
     tried and how long they search. So the plan does not depend on the machine or its load. The
-    clock ends only searches that hang: ten times the seconds are a common deadline. A planner that
-    reaches the lower bound may take four times the seconds.
+    clock stops only searches that take far too long: all planners have a common deadline of ten
+    times the seconds. A planner that reaches the lower bound may take four times the seconds.
 
     Args:
         workload: the queries to answer.
@@ -503,7 +503,7 @@ def _better_of_joint_and_separate(
     """Plan with joint and with separate sums, and return the better plan.
 
     Counts and sums can be measured jointly, which is usually better. If neither plan exists, the
-    result is None and the reason.
+    function returns None and the reason.
     """
     both = None
     separate_plan = None
@@ -701,7 +701,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 def _planning_passes(workload: Workload) -> int:
     """Return how often each strategy plans the workload: once or twice.
 
-    It plans twice if counts and sums may be measured either separately or jointly.
+    A strategy plans twice if counts and sums may be measured either separately or jointly.
     """
     if workload.counted_sums:
         return 2
@@ -750,7 +750,7 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
     """Explain in sentences why no strategy could be used.
 
-    The first reasons are those that do not hold for another workload or budget.
+    Reasons that another workload or budget would remove come first.
 
     Reasons that differ only in numbers are listed once, with the names of their strategies.
     Strategies for other workloads are listed only by name, if there is any other reason.

@@ -133,8 +133,9 @@ class ExpectedError(TabularMixin):
     def times_least(self) -> float | None:
         """The total error divided by its lower bound; None without a bound.
 
-        It is the root of the total squared error over its lower bound. If the budget is so large
-        that discrete noise nearly vanishes, the bound has no meaning, and the result is None.
+        The ratio is the square root of the total squared error divided by its lower bound. If the
+        budget is so large that discrete noise nearly vanishes, the bound has no meaning, and the
+        result is None.
         """
         if self.lower_bound * MOST_TIMES_LEAST**2 > self.total_squared_error:
             return math.sqrt(self.total_squared_error / self.lower_bound)
@@ -306,8 +307,8 @@ class Plan(ABC):
 
         They are in the order of the domain.
 
-        These are used by queries, measurements or choices of a mechanism. No other attribute is
-        read. So an attribute without queries drops no rows.
+        Queries, measurements or choices of a mechanism use these attributes and measures. No other
+        attribute is read. So an attribute without queries drops no rows.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()

@@ -2,10 +2,10 @@
 
 The module also minimises the largest ratio of error to target.
 
-A goal is the error that a table may have. It may also be the error of a statistic that follows from
-tables. Balancing changes the weights of the tables until the largest ratio of an error to its goal
-is as small as possible. Other objectives replace the total squared error as the number that a plan
-minimises. This module reads no data.
+A goal is the error that a table may have. A goal may also be the error of a statistic that follows
+from tables. Balancing changes the weights of the tables until the largest ratio of an error to its
+goal is as small as possible. Other objectives replace the total squared error as the number that a
+plan minimises. This module reads no data.
 """
 
 import itertools
@@ -356,8 +356,8 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """Return the options of a search that takes a part of the time.
 
-    The limit is enough for the strategies that are usually best. It is also enough for promising
-    strategies that take at most half of the time.
+    The time limit is enough for the strategies that are usually best, and for promising strategies
+    that take at most half of the time.
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]
     enough = 0.0
@@ -525,12 +525,11 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """Return a lower bound on the largest ratio of an error to its goal.
 
-    It is the lower bound on the weighted squared error of the tables with goals, divided by the sum
-    of their weights.
-
-    It holds for three reasons: a table's largest standard error is at least the root mean square;
-    half a step of the noise is at least 0; and the ratio of a mean is at least the ratio of its
-    tables, as `MeanGoal` says. With targets of other statistics, the bound is only approximate.
+    The bound is a lower bound on the weighted squared error of the tables with goals, divided by
+    the sum of their weights. It holds for three reasons: a table's largest standard error is at
+    least the root mean square; half a step of the noise is at least 0; and the ratio of a mean is
+    at least the ratio of its tables, as `MeanGoal` says. With targets of other statistics, the
+    bound is only approximate.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
@@ -629,8 +628,8 @@ def with_epsilon_or_rho(privacy: Privacy | Least, epsilon_or_rho: Exact) -> Priv
 def plan_least_budget(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
     """Find the least budget that meets every target, and return its plan.
 
-    The budget is rounded up to four significant digits. It is the least for the candidate
-    strategies.
+    The budget is rounded up to four significant digits. No smaller budget meets the targets with
+    one of the candidate strategies.
     """
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
@@ -686,9 +685,9 @@ def _least_parameter_above(
 ) -> Fraction:
     """Find the least epsilon or rho above a limit that meets the goals.
 
-    Values have four digits, and usually the next value is enough. If noise hides a statistic, a
-    much larger value can be necessary. The steps double until a value is enough, and bisection
-    follows.
+    Epsilon and rho have four significant digits, and usually the next value above the limit meets
+    the goals. If noise hides a statistic, a much larger value can be necessary. The steps double
+    until a value meets the goals, and bisection follows.
 
     Raises:
         InputError: no value up to the largest budget meets the goals.

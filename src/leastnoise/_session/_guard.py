@@ -8,11 +8,11 @@ rows be used and v rows be unused. The guard sees U = u + N and V = v + M. N and
 draws of the same noise.
 
 1. Fewer than half of the rows are used: the guard stops if V - U > q. If at least half of the rows
-   are used, then v <= u, and the guard stops only if M - N > q. So q is chosen with P(M - N > q) <=
-   ``WRONG``.
-2. No row is used: the guard stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``. Noise
-   could give such a count without any used row. If at least t + r rows are used, the guard stops
-   only if N < -r, and r is chosen with P(N < -r) <= ``WRONG``.
+   are used, then v <= u, and the guard stops only if M - N > q. So q is chosen such that P(M - N >
+   q) <= ``WRONG``.
+2. No row is used: the guard stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``. A count
+   of at most t could be noise without any used row. If at least t + r rows are used, the guard
+   stops only if N < -r, and r is chosen with P(N < -r) <= ``WRONG``.
 3. If every row is a unit and the number of rows n is public, this rule replaces rule 2: the guard
    stops if 2 (U + V + q) < n. If there are at least n / 2 rows, the guard stops only if N + M < -q.
    The noise is symmetric, so this has the same probability as M - N > q.
@@ -133,8 +133,8 @@ def guard_measurements(
 
     If there is a unit column, the rows dropped by ``max_rows`` are also counted. If there are
     `optional_attributes`, the rows without a value in them are also counted. For each `UnitTotal`,
-    the kept amount and the cut amount are measured. Each of these costs as much as the counts of
-    used and unused rows.
+    the kept amount and the cut amount are measured. Each of these measurements costs as much as the
+    counts of used and unused rows together.
 
     Args:
         privacy: the privacy of the plan.
@@ -172,7 +172,7 @@ def noise_difference_bound(noise: Noise, scale: float) -> int:
     """Return a bound that the difference of two noise draws rarely exceeds.
 
     The bound is an integer q with P(M - N > q) <= ``WRONG`` for independent draws M and N. For
-    discrete Laplace noise, it is the smallest integer with this property.
+    discrete Laplace noise, q is the smallest integer with this property.
     """
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
@@ -250,7 +250,7 @@ class PaidGuard:
     def seal(self, ledger: Ledger) -> None:
         """Seal the ledger entry of the guard, after its release is paid.
 
-        After that no later release can use its counts.
+        After the guard is sealed, no later release can use its counts.
         """
         with suppress(LedgerError):  # another process has taken them, and seals it
             ledger.seal(self.receipt)
@@ -259,7 +259,7 @@ class PaidGuard:
 def find_waiting_guard(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Entry | None:
     """Return the ledger entry of a paid but unused guard of this plan, or None.
 
-    Such a guard was paid by a run that was stopped before it paid for the plan. A guard from an
+    A guard is paid but unused if its run was stopped before it paid for the plan. A guard from an
     earlier period of the budget does not count, because it counted that period's rows.
 
     Args:

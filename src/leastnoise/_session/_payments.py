@@ -268,7 +268,7 @@ def warn_of_unfinished(ledger: Ledger) -> None:
 def is_published(entry: Entry) -> bool | None:
     """Return whether the directory of a ledger entry holds its whole release.
 
-    None if the directory cannot be read.
+    The result is None if the directory cannot be read.
 
     A directory is published in one step, so a manifest with the entry's receipt means that the
     release is complete.
@@ -317,8 +317,8 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
 def _check_smallest_charge(ledger: Ledger, privacy: Privacy) -> None:
     """Raise BudgetError if a ledger would refuse every plan of a budget.
 
-    The kind of noise, and how much of a rho is spent, are known only after planning. So this checks
-    the smallest possible charge.
+    The kind of noise, and how much of a rho is spent, are known only after planning. So the
+    function checks the smallest possible charge.
     """
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):

@@ -208,7 +208,8 @@ def plan_category_searches(
 def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
     """Raise InputError unless the budget allows the searches for categories.
 
-    Also raise it if found categories came from another search than the spec requests.
+    An InputError is also raised if found categories came from another search than the search that
+    the spec requests.
     """
     full_privacy = stated_privacy(privacy)
     for search in searches:
@@ -376,7 +377,7 @@ class Spec:
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """The privacy that must still be paid for, without finished searches."""
+        """The privacy that must still be paid for: finished searches are left out."""
         full_privacy = stated_privacy(self.privacy)
         if full_privacy is None:
             return self.privacy

@@ -13,7 +13,8 @@ of the strategy for theta). Here M is W^T W. e_j is the amount by which the reco
 theta; it follows from noisy counts between candidate thresholds.
 
 Buckets of cells are disjoint, so each bucket gets the whole budget, with noise proportional to its
-upper end. The answers then show at no further cost where the values end (docs/decisions/sums.md).
+upper end. The noisy answers then also show, at no further cost, above which bucket there are no
+values (docs/decisions/sums.md).
 """
 
 import math
@@ -155,7 +156,7 @@ def isotonic_decreasing(
 ) -> FloatArray:
     """Return fitted amounts; the amounts per span decrease.
 
-    The result divided by the spans is non-increasing.
+    The result, divided by the spans, does not increase from one bucket to the next.
     """
     from scipy.optimize import isotonic_regression
 
@@ -292,8 +293,8 @@ def choose_threshold(
 def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     """Return the Gram matrices along an attribute, for noise and for losses.
 
-    The first is for noise, which is independent in every group. The second is for losses, which the
-    groups share.
+    The first matrix is for noise, which is independent in every group. The second matrix is for
+    losses, which the groups share.
     """
     kind = workload.domain.kind(attribute)
     noise: list[tuple[float, Gram]] = []

@@ -58,8 +58,8 @@ MOST_GROUP_ENTRIES = 2**22
 class Target:
     """The largest error that a table or a statistic may have.
 
-    A relative target of a statistic is its margin divided by its public scale. For a table, it is a
-    share of the public size, and is converted to a margin when the spec is read.
+    A relative target of a statistic is its margin divided by its public scale. A relative target of
+    a table is a share of the public size, and is converted to a margin when the spec is read.
     """
 
     kind: Literal["margin", "relative", "rmse"]
@@ -83,7 +83,7 @@ def target(
 ) -> Target | None:
     """Return a table's target for a margin, a share of a size, or an RMSE.
 
-    The result is None if none of them is stated.
+    The result is None if no error is stated.
     """
     if relative is not None and size is None:
         raise InputError(
@@ -437,8 +437,9 @@ class QueryIndex(NamedTuple):
     """The distinct query sets on attributes in some tables, and their positions.
 
     ``along`` lists the distinct pairs of an attribute and a query set. For each number of
-    attributes, ``widths`` has two arrays: the indices of the products with this number of
-    attributes, and the indices of their pairs in ``along``, of shape (products, attributes).
+    attributes, ``widths`` has two arrays. The first has the indices of the products with this
+    number of attributes. The second has the indices of their pairs in ``along``, and has shape
+    (products, attributes).
     """
 
     along: tuple[AttributeQueries, ...]
@@ -900,7 +901,7 @@ def _check_statistic_attribute(domain: Domain, of: object) -> None:
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
     """Return the exact lower and upper end of each cell of a numeric attribute.
 
-    The cell ``other`` has no ends, and is left out.
+    The cell ``other`` has no ends, so the result does not contain this cell.
     """
     if isinstance(attribute, str):
         kind = domain.kind(attribute)

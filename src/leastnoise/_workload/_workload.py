@@ -526,7 +526,7 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
 def questions_over(questions: Workload, domain: Domain) -> Workload | None:
     """Return a workload over the domain of a release; None if domains differ.
 
-    A release clips numbers whose quantiles it has. The domain of the questions may lack this
+    A release clips numbers whose quantiles it has, but the domain of the workload may lack this
     setting.
     """
     if questions.domain == domain:
@@ -641,7 +641,7 @@ def from_json(
 def _weight(value: Exact) -> Fraction:
     """Check the weight of a table, and return it as a fraction.
 
-    Its square must be a normal double.
+    The square of the weight must be a normal double (not subnormal, 0 or infinite).
     """
     weight = exact_positive("weight", value)
     if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
@@ -938,9 +938,10 @@ def correlation_queries(
 ) -> Workload:
     """Return a workload of covariances and correlations of measures by group.
 
-    They are over the rows with a value of every one of the measures. The workload also contains the
-    tables from which these numbers follow: the number of these rows, the sums of the distances of
-    values from the middle of their bounds, and the sums of products of two distances.
+    Covariances and correlations are over the rows that have a value of every measure. The workload
+    also contains the tables from which these numbers follow: the number of these rows, the sums of
+    the distances of values from the middle of their bounds, and the sums of products of two
+    distances.
 
     Args:
         domain: the domain.
@@ -999,7 +1000,7 @@ def regression_queries(
 ) -> Workload:
     """Return a workload of a least-squares regression by group.
 
-    It has an intercept, and is over the rows with a value of every one of the measures. The
+    The regression has an intercept, and is over the rows that have a value of every measure. The
     workload also contains the sums of the normal equations, as for `correlation_queries`.
 
     Args:
@@ -1070,8 +1071,8 @@ def quantile_queries(
     The workload also contains the counts up to every cell, which determine the quantiles.
 
     Values beyond the bounds of the number count in its first and last cell, because the domain of
-    the workload has ``outside="clip"`` for it. Another table by this number in the same workload
-    cannot leave such values out.
+    the workload has ``outside="clip"`` for it. Therefore no other table by this number in the same
+    workload can leave out values beyond the bounds.
 
     Args:
         domain: the domain.

@@ -374,7 +374,7 @@ class Ledger:
     ) -> Entry:
         """Record an amount that was spent elsewhere or before this ledger.
 
-        It is recorded even if it exceeds the budget, because it is spent.
+        The amount is recorded even if it exceeds the budget, because it was spent.
 
         Args:
             spent: the guarantee of the other releases together: a budget for the ledger's unit, or
@@ -529,7 +529,7 @@ class Ledger:
 
         The function returns the step's outcome.
 
-        Such a step has the same outcome each time it is drawn (PROOFS-periods.md).
+        A repeatable step has the same outcome each time it is drawn (PROOFS-periods.md).
 
         Args:
             receipt: receipt of the release.
@@ -742,8 +742,8 @@ class Ledger:
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
         """Settle unsealed entries of earlier runs, and return them.
 
-        An entry becomes sealed if its release is published. It becomes absent if it cannot be
-        finished. No budget is given back.
+        An entry becomes sealed if its release is published. An entry becomes absent if its release
+        cannot be finished. No budget is given back.
 
         Args:
             is_published: returns whether the output of an unsealed entry is published completely;
@@ -827,7 +827,7 @@ class Ledger:
     def limits(self) -> tuple[Limit, ...]:
         """Return the budget in force, then the budget of the share.
 
-        Each comes with the amount that is now spent from it.
+        Each budget comes with the amount that is now spent from it.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -915,8 +915,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     """Return labels and texts for the display of a ledger.
 
-    It never raises an error, because debuggers call it to show the object. If the file cannot be
-    read, the last fact states the reason.
+    The method never raises an error, because debuggers call it to show the object. If the file
+    cannot be read, the last fact states the reason.
     """
     facts = [
         ("data set", ledger.dataset),

@@ -69,10 +69,9 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 class _CostColumn:
     """The p-th powers of the amounts that a row adds, by its cell.
 
-    It holds the largest power, and the array of all powers if they differ.
-
-    The column of a block is the product of several of these. Two of them share an attribute only if
-    one of the two is constant.
+    An object has the largest power, and the array of all powers if they differ. The column of a
+    block is the product of several such objects. Two of them share an attribute only if one of the
+    two is constant.
     """
 
     attributes: tuple[str, ...]
@@ -148,8 +147,8 @@ def cost(plan: Measurements) -> Cost:
 def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
     """Divide a plan into blocks of rows and blocks of each measure of units.
 
-    There is one plan for each measure of units (M8). It is about the rows that have an amount of
-    this measure.
+    There is one part for each measure of units (M8), about the rows that have an amount of this
+    measure.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks = (Block((), 1), Block((), 1, "units"))
@@ -298,8 +297,8 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
     Each bound adds up the unit's changes in each cell of one attribute.
 
     There is one bound for each attribute along which a matrix or weighted cells are measured. There
-    is no bound for added rows, because equal rows are the worst case for them. There is also none
-    for plans with many blocks.
+    is no bound for added rows, because equal rows are the worst case for them. There is also no
+    bound for plans with many blocks.
     """
     if plan.privacy.neighbours == "add_remove":
         return []
@@ -316,7 +315,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 def _is_other_factor(factor: Factor) -> bool:
     """Return whether a factor differs from cells, total and contrasts (S1).
 
-    A factor with weights also differs.
+    The result is also true for a factor with weights.
     """
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
@@ -423,8 +422,8 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
     A column sum is the sum over the factor's rows of |entry * weight / norm|^power.
 
     For contrasts and power 2, cell j = 0, ..., n - 1 has two parts: the sum over k > j of 1 / (k (k
-    + 1)), which is 1 / (j + 1) - 1 / n, and j^2 / (j (j + 1)) from row j. In sum: (n - 1) / n for
-    every cell.
+    + 1)), which is 1 / (j + 1) - 1 / n, and j^2 / (j (j + 1)) from row j. The column sum of a cell
+    is therefore (n - 1) / n.
     """
     if isinstance(factor.operator, Contrasts):
         if power != 2:
@@ -449,7 +448,7 @@ def _uneven_norm(
 ) -> Fraction:
     """Return the largest norm of blocks whose cost differs between cells.
 
-    ``blocks`` has the weight and the columns of each of them.
+    ``blocks`` has the weight and the columns of each block.
     """
     if not blocks:
         return Fraction(0)
@@ -497,7 +496,8 @@ def _joint_norm(
 def _common_denominator(values: Iterable[Fraction | int]) -> int:
     """Return the common denominator of values; a power of two if it is long (M3).
 
-    In the second case the caller rounds the values up to multiples of 1 / that power.
+    If the denominator is a power of two, the caller rounds the values up to multiples of one over
+    this power.
     """
     unit = 1
     for value in values:
@@ -692,7 +692,7 @@ def shift_bound_by_cell(
 ) -> Fraction | None:
     """Bound |shift|_p^p by the changes of a unit's rows in each cell (S5).
 
-    It adds up the changes by the unit's rows in each cell of the bound.
+    The bound adds up the changes by the unit's rows in each cell.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -822,7 +822,7 @@ def _fraction_root_up(square: Fraction) -> Fraction:
 def _squared_column_norm(factor: Factor, *, replaced: bool) -> Fraction:
     """Return the largest squared norm of the columns of a factor (S4).
 
-    For replaced rows it is twice this norm if columns may have opposite signs.
+    For replaced rows, the result is twice this norm if columns may have opposite signs.
     """
     if isinstance(factor.operator, Contrasts):
         if replaced:
@@ -897,8 +897,8 @@ def _attribute_classes(
 
     Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
     are names, numbers of cells or bit lengths of these numbers. The first of these three that
-    leaves few enough sets is used. The result is None in two cases: the sets make no difference, or
-    there are too many sets with each of these kinds.
+    leaves few enough sets is used. The result is None in two cases: merging makes no difference, or
+    all three kinds leave too many sets.
     """
     sizes = {
         name: plan.domain.cells(name)

@@ -1,7 +1,7 @@
 """Sources and columns.
 
-A source has public facts about a table. It gives access to its private rows, chunk by chunk, or to
-counts of them.
+A source has public facts about a table. It gives access to the table's private rows, chunk by
+chunk, or to counts of the rows.
 
 Arrow arrays are converted to columns by the same function for every source. No value makes this
 conversion fail. The label (E2) refers to PROOFS-reading.md.
@@ -47,8 +47,8 @@ UNSUPPORTED = object()
 class Column:
     """The values of one column in a chunk of rows.
 
-    There is one value for each row. Or there are distinct values, and for each row the position of
-    its value.
+    A column stores one value for each row, or it stores distinct values and, for each row, the
+    position of its value.
 
     Attributes:
         data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values
@@ -106,7 +106,7 @@ class DistinctTexts(Sequence[object]):
     def bytes_and_starts(self) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Return the concatenated byte strings, and the start offset of each one.
 
-        One more offset, the last one, is the end of the last byte string.
+        The last offset is the end of the last byte string.
         """
         _, offsets, content = self.array.buffers()
         starts = np.frombuffer(offsets, dtype=np.int64)
@@ -198,7 +198,7 @@ def distinct_texts(texts: Any) -> Column:
 
 
 def word_texts(words: Words) -> DistinctTexts:
-    """Decode integers that `words_of` made to byte strings.
+    """Convert integers that `words_of` returned back to byte strings.
 
     >>> list(word_texts(np.array([326, 333, 1], dtype=np.uint64)))
     [b'F', b'M', b'']

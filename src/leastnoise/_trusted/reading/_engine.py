@@ -169,8 +169,8 @@ class Engine:
 
         The categories of the attribute are still unknown.
 
-        The keys are the categories to be found. Whether the result is None depends only on public
-        facts. Raises an `InputError` if the engine fails.
+        The keys are the categories to be found. Only public facts decide whether the result is
+        None. Raises an `InputError` if the engine fails.
         """
         (rule,) = request.rules.values()
         rows = self._bounded_rows(request, entropy_bytes)
@@ -203,7 +203,7 @@ class Engine:
 
         The tables are joined on one column of each. A query names only the requested columns of the
         two tables. The result is None in two cases: one query cannot use both tables, or their keys
-        have no SQL. This depends only on public facts.
+        have no SQL. Only public facts decide whether the result is None.
 
         Guarantees: in columns of the second table, a row has the values of the one row there with
             the same key, or nulls.
@@ -329,10 +329,10 @@ class Engine:
     ) -> exp.Select:
         """Add the column ``drawn``: a random attribute for each row (E8).
 
-        ``drawn`` is the number of the attribute, from a keyed hash. If there is a unit column, it
-        hashes the row's position among the rows of its unit. If every row is a unit, the hash
-        includes all values that decide whether the row is used. It also includes the row's position
-        among the rows that agree in these values.
+        ``drawn`` is the number of the attribute, from a keyed hash. If there is a unit column, the
+        hash is of the row's position among the rows of its unit. If every row is a unit, the hash
+        is of all values that decide whether the row is used, and of the row's position among the
+        rows that agree in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         if request.unit_column is None:
@@ -419,7 +419,7 @@ class Engine:
     def _once(self, query: exp.Select) -> exp.Select:
         """Wrap a query so that each expression is computed once for a row.
 
-        Otherwise an engine may compute an expression at each place that names it.
+        Without the wrapping, an engine may compute an expression again at each place that names it.
         """
         return query.offset(0) if self.merges else query
 
@@ -479,9 +479,9 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     In each cell, one row represents the unit. In this row, the column has the amount of the unit;
     in the unit's other rows, it has 0. The query must have flagged rows inside the domain. In each
     cell, the row with the first turn represents the unit. If values are added up, this row is
-    chosen among the rows that have a value. ``max_per_cell`` limits the number of these rows in
-    each of its cells, and ``max_rows`` limits their number in all cells. The turns of the rows
-    decide which rows are chosen.
+    chosen among the rows that have a value. ``max_per_cell`` limits the number of rows that
+    represent a unit in each of its cells, and ``max_rows`` limits their number in all cells. The
+    turns of the rows decide which rows are chosen.
     """
     turns: list[str | Expression] = [*_hidden_cell_count(request), "hashed", "place"]
     for number, measure in enumerate(request.sums.values()):
@@ -593,7 +593,7 @@ def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expressio
 def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
     """Build SELECT of the given expressions, each under its name, FROM a source.
 
-    If there are no columns, it selects a constant, because a query must have a column.
+    If there are no columns, the query selects a constant, because a query must have a column.
     """
     return exp.select(
         *[
@@ -611,8 +611,8 @@ def _inside_domain(request: CountRequest) -> list[Expression]:
 def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str, Expression]:
     """Return SQL sums of +1 for rows in a hidden cell and -1 for other rows.
 
-    There is one sum for each attribute with a hidden cell. It is over the used rows for which this
-    attribute was drawn.
+    There is one sum for each attribute with a hidden cell. The sum is over the used rows for which
+    this attribute was drawn.
     """
     sums = {}
     for number, (column, hidden) in enumerate(

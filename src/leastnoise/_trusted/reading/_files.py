@@ -12,8 +12,8 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
    a field with other quotes; or it is longer than ``LONGEST`` bytes. In a file with one column, an
    empty line is a null.
 
-Some lines have no quotes, or have quotes only around whole fields. They are divided by arithmetic
-on the positions of all delimiters simultaneously. Other lines are divided one by one.
+Lines that have no quotes, or have quotes only around whole fields, are divided all at once, by
+arithmetic on the positions of all delimiters. Other lines are divided one by one.
 
 If there are several files, their names decide which of them are read. Their content does not
 matter. If a folder below the path has a name such as ``key=value``, every row of its files gets a
@@ -301,10 +301,10 @@ def parse_plain_lines(
 ) -> list[Column] | None:
     r"""Split a block without quotes by PyArrow; None if this is not possible.
 
-    This is faster than `parse_lines`. If the result is None, `parse_lines` must split the block. It
-    is None for a block with a quote, with a CR, with a byte order mark at its beginning, or with an
-    empty line that is not a record. It is also None if any other line is not a record, because
-    PyArrow refuses such a block.
+    This is faster than `parse_lines`. If the result is None, `parse_lines` must split the block.
+    The result is None for a block with a quote, with a CR, with a byte order mark at its beginning,
+    or with an empty line that is not a record. It is also None if any other line is not a record,
+    because PyArrow refuses such a block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -498,7 +498,7 @@ def _decode_bytes(raw: Any, decoding_table: str) -> object:
 def open_binary(path: Path) -> BufferedIOBase:
     """Open a file for reading bytes.
 
-    It is decompressed if its name ends in ``.gz``.
+    If the name of the file ends in ``.gz``, the bytes are decompressed.
     """
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
@@ -635,7 +635,7 @@ def _check_files(
 ) -> None:
     """Raise an error unless all files are valid.
 
-    They must be below the path, be of one kind, and be listed once.
+    The files must be below the path and of one kind, and each must be listed only once.
     """
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (

@@ -202,16 +202,16 @@ def read(
         InputError: the source is missing, has an unsupported type or kind, or lacks a required
             column. A row never raises it, and the message never contains a value of a row.
 
-    Guarantees: each row is encoded, or dropped, by a function of only that row. If each row is a
-        unit, adding or removing a row of the source changes at most one row of the table. With
-        ``unit_column``, adding or removing all rows of one unit changes a limited number of rows of
-        the table that count as rows. In all cells together, it is at most ``max_rows``; in one
-        cell, it is at most the number that ``max_per_cell`` allows. Rows that are dropped because
-        they are outside the domain are included in these numbers. The proof is at `Units.keep`. The
-        unit also changes each count of units by 1, and each total of units by an amount within its
-        bounds, in at most ``max_rows`` cells. In one cell of the bound, at most ``max_per_cell`` of
-        these cells change. A row of a CSV file is a line, for any content of the line (see
-        `leastnoise._trusted.reading._files`).
+    Guarantees: whether a row is dropped, and how it is encoded, depends only on this row. If each
+        row is a unit, adding or removing a row of the source changes at most one row of the table.
+        With ``unit_column``, adding or removing all rows of one unit changes a limited number of
+        rows of the table that count as rows. In all cells together, it is at most ``max_rows``; in
+        one cell, it is at most the number that ``max_per_cell`` allows. Rows that are dropped
+        because they are outside the domain are included in these numbers. The proof is at
+        `Units.keep`. The unit also changes each count of units by 1, and each total of units by an
+        amount within its bounds, in at most ``max_rows`` cells. In one cell of the bound, at most
+        ``max_per_cell`` of these cells change. A row of a CSV file is a line, for any content of
+        the line (see `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
         Malformed lines of a CSV file are dropped.
@@ -298,8 +298,8 @@ class _PatternForm(NamedTuple):
 class _PathPatterns:
     """Compiled path patterns, which match a path like `PurePosixPath.match`.
 
-    The patterns are indexed by their parts without wildcards. One lookup serves all patterns that
-    have these parts at the same positions, as most patterns do.
+    The patterns are indexed by their parts without wildcards. If several patterns have these parts
+    at the same positions, as most do, one lookup finds all of them.
 
     >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
     >>> patterns.matches("data/year=2024/month=03/a.csv"), patterns.matches("x/y-2024.csv")
@@ -440,8 +440,8 @@ def _append_group_rows(
 ) -> tuple[dict[str, Array], dict[str, IntArray], IntArray]:
     """Append to a table the rows that represent units in groups of cells.
 
-    A row of this kind has the amount 1 in the measure that counts units, and 0 in other measures.
-    It does not count as a row.
+    A row that represents a unit has the amount 1 in the measure that counts units, and 0 in other
+    measures. It does not count as a row.
 
     Args:
         cells: the cells of the rows, by attribute.
@@ -667,7 +667,7 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
     """Return a mask of the encoded rows that are in a published table.
 
-    The result is None if all of them are.
+    The result is None if all encoded rows are in a published table.
     """
     if not tables:
         return None
@@ -909,10 +909,8 @@ def check_source(
 ) -> None:
     """Raise an error before payment for a source that cannot be read.
 
-    It refuses everything that `read` would refuse before it reads a row. It also refuses columns of
-    a type that no rule reads.
-
-    It returns nothing about the opened source.
+    The function refuses everything that `read` would refuse before it reads a row. It also refuses
+    columns of a type that no rule reads. It returns nothing about the opened source.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -961,8 +959,8 @@ def open_columns(
     The names include the columns of attributes and of measures, and the column of the unit if there
     is one.
 
-    Raises an `InputError` for the same reasons as `read`. It is also raised if a second table is
-    not public and is not joined on the column of the unit.
+    Raises an `InputError` for the same reasons as `read`, and also if a second table is not public
+    and is not joined on the column of the unit.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
@@ -1166,7 +1164,7 @@ def read_unit_sizes(
     """Return a table with one row per unit: its number of source rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the attribute's rule
-    assigns to the unit's number of rows in the source. The content of these rows does not matter.
+    assigns to the unit's number of rows in the source. The values of the unit's rows do not matter.
 
     Args:
         source: the source, as for `read`.
@@ -1236,8 +1234,8 @@ def joined_source(
 ) -> Source:
     """Join two open sources on a key, as one `Source`.
 
-    The source has the rows of the first table, with columns of both tables. The first may itself be
-    a joined source.
+    The source has the rows of the first table, with columns of both tables. The first table may
+    itself be a joined source.
 
     If an engine joins the tables, it joins only ``columns``, or all columns with None. Raises an
     `InputError` if a column of the keys is missing, or has values that cannot be compared.

@@ -316,7 +316,7 @@ class SelectionReader:
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Add the columns that conditions with subqueries need to GROUP BY.
 
-        The subqueries select released groups. So the rows are also grouped by these columns, and
+        The subqueries select released groups. The rows are then also grouped by these columns, and
         the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
@@ -446,7 +446,7 @@ class SelectionReader:
     def _is_joint(self, clause: str, node: Node) -> bool:
         """Return whether an expression's groups are unions of released groups.
 
-        This holds if it uses several attributes, or groups that a subquery selects.
+        This holds if the expression uses several attributes, or groups that a subquery selects.
         """
         try:
             count = len(self.columns.attribute_names(clause, node))
@@ -522,7 +522,7 @@ class SelectionReader:
     def _check_unit_is_no_group(self, clause: str, node: Node) -> None:
         """Raise an error if rows are grouped by unit.
 
-        It is allowed if the domain lists the units.
+        Grouping by unit is allowed if the domain lists the units.
         """
         columns = [*node.find_all(self.exp.Column)]
         is_unit = any(self._is_unit(column) for column in columns)
@@ -682,7 +682,7 @@ class SelectionReader:
     def _total_sum(self, window: Node) -> LinearSum | None:
         """Return SUM(answers) OVER (PARTITION BY groups) as a combination, or None.
 
-        It is None in two cases: for other windows, and if HAVING leaves out groups.
+        The result is None for other windows, and if HAVING leaves out groups.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -917,7 +917,7 @@ class SelectionReader:
     def _grouping(self, node: Node) -> Node:
         """Translate GROUPING(a, b).
 
-        It has a bit for each absent column.
+        The number has a bit for each absent column.
         """
         exp = self.exp
         total = exp.Literal.number(0)
