@@ -2,8 +2,8 @@
 
 A data holder plans to publish tables whose counts are rounded or left out. A reader knows the
 tables and the rounding rule, and knows that counts are whole numbers of at least 0. `solve_tables`
-computes what the reader can infer: the smallest and the largest value of every hidden cell. It
-reads tables and never rows, and gives no privacy guarantee.
+computes what the reader can infer: the smallest and the largest value of every hidden cell.
+`solve_tables` reads tables and never rows, and gives no privacy guarantee.
 """
 
 import csv
@@ -70,7 +70,7 @@ class RoundingRule:
     suppressed: tuple[int, int | None] = (0, None)
 
     def bounds(self, count: int | None) -> tuple[int, int | None]:
-        """Return the smallest and largest true count behind a published count.
+        """Return the smallest and largest true count that a published count allows.
 
         A suppressed count is None. The largest count is None without a limit.
         """
@@ -400,8 +400,8 @@ class _Conditions:
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
         """Minimise a linear cost over whole true counts.
 
-        A linear program comes first. Its bound is exact if its solution is whole, or if a known
-        solution attains it. The result has two parts: the least cost, or None if there is no
+        A linear program comes first. The bound is exact if the solution is whole, or if a known
+        solution attains the bound. The result has two parts: the least cost, or None if there is no
         minimum; and whether the value is exact.
 
         Args:

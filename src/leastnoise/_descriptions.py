@@ -4,8 +4,8 @@
   unit and its contributions.
 - ``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
 - The domain of an OpenDP context as ``opendp.prelude.serialize`` writes it: columns with types,
-  bounds and categories. The context holds the data and cannot be a file; its margins and lengths
-  are not part of a spec.
+  bounds and categories. An OpenDP context holds the data and cannot be a file; its margins and
+  lengths are not part of a spec.
 - Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and the type and bounds of every
   column.
 """
@@ -116,8 +116,8 @@ class DescribedColumn:
         """Return a draft of the spec's table [measures.NAME]; None without bounds.
 
         Values are clipped to the bounds. The unit is the largest number such that both bounds are
-        multiples of it. For numbers in a narrow range, such as shares, it is a hundredth of this
-        number.
+        multiples of it. For numbers in a narrow range, such as shares, the unit is a hundredth of
+        this number.
         """
         if self.value_type in {"whole", "number"}:
             ends = _exact_bounds(self.low, self.high)
@@ -157,7 +157,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Convert both bounds to exact fractions.
 
-    The result is None if a bound is missing, or if they are in the wrong order.
+    The result is None if a bound is missing, or if the bounds are in the wrong order.
     """
     if low is None or high is None:
         return None

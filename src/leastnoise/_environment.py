@@ -1,8 +1,8 @@
 """Settings that are read from environment variables.
 
-A switch is on or off. Any other value is refused, because a typing error must not silently turn a
-switch on or off. `check_environment` reads all settings. It runs before anything is paid, because
-some settings are needed only afterwards, when the report is written.
+A switch is on or off. A switch with any other value is refused, because a typing error must not
+silently turn it on or off. `check_environment` reads all settings. The check runs before anything
+is paid, because some settings are needed only after the payment, when the report is written.
 """
 
 import os

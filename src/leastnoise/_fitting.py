@@ -2,9 +2,9 @@
 
 The module also scales the threshold of a search for keys.
 
-This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
-and a delta to an epsilon. This epsilon is only displayed and never charged, because ledgers add up
-rho itself.
+This file is not trusted: the kernel computes the cost of its results again. The module also
+converts a rho and a delta to an epsilon. This epsilon is only displayed and never charged, because
+ledgers add up rho itself.
 """
 
 import math
@@ -84,8 +84,8 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 def allowed_epsilon(budget: Budget) -> float:
     """Return the largest epsilon that Laplace noise may cost.
 
-    In a rho budget, an epsilon costs rho = epsilon^2 / 2. In a budget of mu squared, it costs the
-    mu squared that it implies.
+    In a rho budget, an epsilon costs rho = epsilon^2 / 2. In a budget of mu squared, an epsilon
+    costs the mu squared that it implies.
     """
     if isinstance(budget, ZCDP):
         return math.sqrt(2 * float(budget.rho))
@@ -98,7 +98,7 @@ def pure_share(budget: Budget, share: Fraction) -> Fraction:
     """Return the epsilon for which a pure step costs a share of a budget.
 
     ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2. In a budget of mu
-    squared, it costs the mu squared that its epsilon implies.
+    squared, the step costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
         return pure_epsilon(budget.mu_squared * share)
@@ -321,7 +321,7 @@ def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     """Return an epsilon for which rho-zCDP implies (epsilon, delta)-DP.
 
-    It is rounded up until ``zcdp_delta`` proves it.
+    The epsilon is rounded up until ``zcdp_delta`` proves it.
     """
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
     #     Steinke, TCC 2016).
@@ -354,8 +354,8 @@ def _least_epsilon(rho: Fraction, limit: Fraction) -> Fraction:
 def key_rule(privacy: Privacy) -> KeyRule:
     """Return the noise and the threshold of a private search for keys.
 
-    The rule finds keys that as few units as possible have. It has Laplace or Gaussian noise, and
-    `keys_are_private` returns True for it.
+    Among the private rules, it is a rule that finds keys of as few units as possible. The rule has
+    Laplace or Gaussian noise, and `keys_are_private` returns True for the rule.
     """
     budget = search_budget(privacy)
     laplace = KeyRule(

@@ -116,7 +116,7 @@ def pluralize(count: int, singular: str, plural: str = "") -> str:
 def escape_controls(text: str) -> str:
     """Escape control characters, so that a text cannot control a terminal.
 
-    These are controls, line ends and changes of direction.
+    Control characters are controls, line ends and changes of the direction of text.
     """
     return _CONTROL_CHARACTERS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 

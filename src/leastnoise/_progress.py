@@ -37,7 +37,7 @@ class Display(NamedTuple):
 class Progress(ProgressLine):
     """A context manager that shows a progress line for work of over a second.
 
-    On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
+    On a terminal the line is redrawn and removed at the end. Elsewhere the line is printed when it
     appears and every ten seconds. The number of rows may be private, so the line shows only the
     share that has been read. With ``LEASTNOISE_PROGRESS=off`` in the environment no line appears.
 
@@ -75,7 +75,7 @@ class Progress(ProgressLine):
     def say(self, text: str, done_share: float = 0.0) -> None:
         """Change the text of the line and, if it is known, the share of work done.
 
-        A share of 0 means that it is unknown.
+        A share of 0 means that the share is unknown.
         """
         self._text = text
         self._share = done_share
@@ -110,7 +110,7 @@ class Progress(ProgressLine):
     def _done_share(self, seconds: float) -> float:
         """Return which share of the work is done after some seconds.
 
-        It is computed from the finished steps or, without steps, from the estimated time.
+        The share is computed from the finished steps or, without steps, from the estimated time.
         """
         if self._share or not self._about:
             return self._share
@@ -193,8 +193,8 @@ def show_rows(
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Return a decorator that shows a progress line while rows are read.
 
-    The function has an argument ``progress``. It shows a line if the argument is True, and in a
-    notebook also if it is None.
+    The function has an argument ``progress``. The decorated function shows a line if the argument
+    is True, and in a notebook also if the argument is None.
 
     Args:
         next_step: the text of the line after the last row.

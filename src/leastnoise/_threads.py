@@ -31,7 +31,7 @@ _LATE_LIBRARY = "scipy.linalg"
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread while a block or function runs.
 
-    It is for the public functions that compute, also as a decorator. The limit holds for the
+    Public functions that compute use this limit, also as a decorator. The limit holds for the
     process, like the threads of the libraries. A library that is loaded in this block starts with
     one thread, and after the block has as many threads as the others.
     """
@@ -72,8 +72,8 @@ def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001
 class BoundedThreadPool:
     """A pool of up to four threads that limits how much work may wait.
 
-    It has as many threads as there are cores. At the end of the block, all functions have ended.
-    The first error is raised by `submit` or at the end of the block. Functions that have not
+    The pool has as many threads as there are cores. At the end of the block, all functions have
+    ended. The first error is raised by `submit` or at the end of the block. Functions that have not
     started by then are dropped.
     """
 
@@ -91,7 +91,7 @@ class BoundedThreadPool:
     def submit(self, function: Callable[..., object], *arguments: Any) -> None:
         """Queue a function call; block while too many calls are waiting.
 
-        This limits the memory that waiting calls take.
+        Blocking limits the memory that waiting calls take.
         """
         self._pending.append(self._pool.submit(function, *arguments))
         while len(self._pending) > self._workers:

@@ -173,8 +173,8 @@ def _expected_margins(
 ) -> dict[str, float | None]:
     """Return the margin that a spec's plan expects, by name of the table.
 
-    The margin is the typical half-width of an interval, in rows. It is None in two cases: the plan
-    has no counts by the same attributes, or its errors depend on the data.
+    The margin is the typical half-width of an interval, in rows. The margin is None in two cases:
+    the plan has no counts by the same attributes, or its errors depend on the data.
     """
     spec = read_spec(spec_path)
     plan, _ = plan_with_progress(spec)

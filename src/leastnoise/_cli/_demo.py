@@ -262,7 +262,7 @@ def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
 def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
     """Return the exact answers to a table of the workload.
 
-    Only the demo may compute them, because its people are generated.
+    Only the demo may compute exact answers, because its people are generated.
     """
     import numpy as np
 

@@ -236,7 +236,7 @@ def _std_errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
     """Return the standard errors of parameters at their public scales.
 
     Only standard deviations and correlations have errors of this kind. The errors of regression
-    coefficients refer to these scales anyway.
+    coefficients always refer to public scales.
     """
     if statistic.size is None or statistic.kind not in ("variances", "correlations"):
         return {}

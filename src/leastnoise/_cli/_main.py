@@ -43,7 +43,7 @@ def install_interrupt_handler() -> None:
     """Make the first SIGINT raise KeyboardInterrupt, and ignore later ones.
 
     Later interruptions could cut off the last message. If the process was started with SIGINT
-    ignored, as in the background, it stays ignored.
+    ignored, as in the background, SIGINT stays ignored.
     """
     _interrupted.clear()
 
@@ -264,7 +264,8 @@ def main() -> None:
 def _open_streams() -> None:
     """Replace closed standard streams by the null device.
 
-    Without this, the next file that is opened, such as the ledger, would get their file descriptor.
+    Otherwise the next file that is opened, such as the ledger, would get the file descriptor of a
+    closed stream.
     """
     for number in (0, 1, 2):
         try:

@@ -1,7 +1,7 @@
 """Read dates and times as an attribute.
 
-The cells are years, quarters, months, weeks, days or hours. They may also be weekdays or hours of
-the day, over all days.
+The cells are years, quarters, months, weeks, days or hours. The cells may also be weekdays or hours
+of the day, each counted over all days.
 """
 
 import datetime as dt

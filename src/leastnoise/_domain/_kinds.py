@@ -37,9 +37,9 @@ of the promise of a release:
 
 A value that is dropped takes its row only out of the tables of its attribute. If there are other
 tables, planning gives the attribute a hidden cell, the last one, which is measured and never
-published (``hidden``). There is no such cell in two cases: all tables have the attribute, or the
-attribute is declared ``complete``. Then the row is dropped from every table. Attributes that no
-query uses are not read. The result of the rule for a row depends only on that row.
+published (``hidden``). There is no hidden cell in two cases: all tables have the attribute, or the
+attribute is declared ``complete``. In these cases the row is dropped from every table. Attributes
+that no query uses are not read. The result of the rule for a row depends only on that row.
 """
 
 import datetime as dt

@@ -6,9 +6,9 @@ exact covariances for all counts and sums, so two quantities of one release have
 correlation.
 
 The interval of a difference or a ratio is computed from the intervals of the two quantities and
-their correlation (the method of variance estimates recovery). For counts, it is the exact interval
-of the difference and Fieller's interval of the ratio. This method is also valid if a quotient has
-an asymmetric interval due to a small divisor.
+their correlation (the method of variance estimates recovery). For counts, this method gives the
+exact interval of the difference and Fieller's interval of the ratio. This method is also valid if a
+quotient has an asymmetric interval due to a small divisor.
 
 Source: for differences, Zou and Donner, Statistics in Medicine 27 (2008). For ratios, Donner and
     Zou, Statistical Methods in Medical Research 21 (2012); Fieller, J. R. Stat. Soc. B 16 (1954).
@@ -50,9 +50,10 @@ class PairCovariances:
     def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
         """Return covariances of the answers of two products, by group.
 
-        Suppose that a product has no query or a single query along an attribute. Then its answer is
-        paired with every answer of the other product along this attribute. The errors of sums of a
-        measure include the errors of its counts. Errors of different measures are uncorrelated.
+        Suppose that a product has no query or a single query along an attribute. Then the answer of
+        this product is paired with every answer of the other product along the attribute. The
+        errors of sums of a measure include the errors of its counts. Errors of different measures
+        are uncorrelated.
 
         Args:
             first: a product on some of ``names``.

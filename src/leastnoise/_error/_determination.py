@@ -10,8 +10,8 @@ order:
 
 Here u = v / R, and w = L^-1 (dc - dS b) / sqrt(s), where dc and dS are the errors of the
 covariances and b are the coefficients. f is the variance of the fitted values. q is the error of f
-for fixed coefficients, and d is the error of s. This follows from the expansion of c S^-1 c / s to
-second order in dc and dS.
+for fixed coefficients, and d is the error of s. These statements follow from the expansion of c
+S^-1 c / s to second order in dc and dS.
 """
 
 from typing import NamedTuple

@@ -5,7 +5,7 @@ Intervals of means are Fieller's intervals.
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
 standard error of S - r C. At the true r, this has the probability of the level for every C. So the
 set of all these r covers the truth with this probability. The set is an interval if C is
-significantly above 0. Otherwise it is unbounded, and the interval is the public bounds of the
+significantly above 0. Otherwise the set is unbounded, and the interval is the public bounds of the
 quotient.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).

@@ -296,8 +296,8 @@ _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser g
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
     """Return the half width of a cell's interval, in standard errors.
 
-    The result is computed from the distribution of a cell, and is the maximum over all tables. It
-    is None if the computation would take too long.
+    The result is computed from the distribution of a cell, and is the maximum over all tables. The
+    result is None if the computation would take too long.
 
     Args:
         sizes: the numbers of cells of the tables, ascending.
@@ -358,9 +358,10 @@ def _cell_quantile(
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
     """Return the half width of the intervals of products, in standard errors.
 
-    For cells of tables with K-norm noise, it is the larger of two quantiles: the quantile of the
-    normal distribution and the quantile of a cell. For all other answers, the quantile for
-    independent noise is used. For discrete noise of small scale, add half a step to the half width.
+    For cells of tables with K-norm noise, the half width is the larger of two quantiles: the
+    quantile of the normal distribution and the quantile of a cell. For all other answers, the
+    quantile for independent noise is used. For discrete noise of small scale, add half a step to
+    the half width.
 
     Args:
         plan: the measured queries.

@@ -19,8 +19,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def available_memory() -> int | None:
     """Return the number of bytes of memory that may be used; None if unknown.
 
-    This is the value of LEASTNOISE_MEMORY if the variable is set. Otherwise it is the least memory
-    that the machine and the control groups of this process have left.
+    The number is the value of LEASTNOISE_MEMORY if the variable is set. Otherwise it is the
+    smallest of the amounts that the machine and the control groups of this process have left.
     """
     setting = os.environ.get(VARIABLE, "").strip()
     if setting:
@@ -109,7 +109,7 @@ def _free_of_group(group_folder: str) -> int | None:
 def memory_limit() -> Iterator[None]:
     """Limit this process to the available memory within a ``with`` block.
 
-    This works on Linux, and does nothing on other systems.
+    The limit works on Linux; on other systems, the function does nothing.
     """
     try:
         import resource

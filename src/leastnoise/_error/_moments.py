@@ -1,6 +1,6 @@
 """Errors of covariances and regressions, from the errors of their sums.
 
-A scaled value u is between -1 and 1. It is the value minus the middle of its bounds, divided by the
+A scaled value u is between -1 and 1. u is the value minus the middle of its bounds, divided by the
 largest distance of a value from the middle. The sums of a group are a symmetric matrix of moments.
 Its first row has the number of rows and the sums of u. The other rows have the sums of products of
 two scaled values. The variables are in the order of the statistic, so row 1 of a regression belongs
@@ -247,7 +247,7 @@ def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradie
 def predictor_rows(size: int) -> list[int]:
     """Return the rows of the moments in the normal equations.
 
-    These are the intercept and the predictors.
+    The columns of the normal equations are the intercept and the predictors.
     """
     return [0, *range(2, size)]
 
@@ -298,9 +298,9 @@ def information_gradients(
 ) -> list[Gradient]:
     """Return the information on each coefficient combination, with derivatives.
 
-    The information on w b is d = 1 / (w G^-1 w). If w has one entry 1, this is the part of a
-    predictor's sum of squares that the other columns do not explain. Its derivatives are d^2 (G^-1
-    w) dG (G^-1 w).
+    The information on w b is d = 1 / (w G^-1 w). If w has one entry 1, d is the part of a
+    predictor's sum of squares that the other columns do not explain. The derivatives of d are d^2
+    (G^-1 w) dG (G^-1 w).
 
     Args:
         moments: matrices of shape (..., rows, rows) with both triangles.
@@ -373,7 +373,7 @@ def expected_statistic_errors(
     The error of a covariance is the largest over all means and covariances that the bounds allow.
     The error of a coefficient assumes three conditions. The measures have means in the middle of
     their bounds and the statistic's standard deviations (`public_deviations`). The predictors are
-    uncorrelated. They explain the response completely and in equal parts.
+    uncorrelated. The predictors explain the response completely and in equal parts.
 
     Args:
         measured: the measurements of a plan.
@@ -406,8 +406,8 @@ def expected_statistic_errors(
 def public_deviations(statistic: Statistic, scales: MomentScales) -> FloatArray:
     """Return the publicly stated standard deviation of each u.
 
-    It is the standard deviation in the statistic or, if that is None, `PUBLIC_STD_RATIO` times the
-    distance between the bounds.
+    The result is the standard deviation in the statistic or, if this is None, `PUBLIC_STD_RATIO`
+    times the distance between the bounds.
     """
     deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
     for name, scale in statistic.scales:
@@ -440,8 +440,8 @@ def _largest_covariance_error(
 ) -> float:
     """Return the largest error of a covariance, times the number of rows.
 
-    The error is convex in the covariance. So it is largest at one end of the range of covariances
-    that are possible for the two means.
+    The error is convex in the covariance. So the error is largest at one end of the range of
+    covariances that are possible for the two means.
     """
     axes = [np.linspace(scales.lows[at], scales.highs[at], _MEANS_TRIED) for at in (first, second)]
     means = np.meshgrid(*axes, indexing="ij")

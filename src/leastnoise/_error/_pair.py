@@ -216,7 +216,7 @@ def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
     """Return the contribution of each table to the eigenvalues at unit noise.
 
-    These are prod a_i and prod b_i in lambda.
+    The contributions are prod a_i and prod b_i in lambda.
     """
     first = _outer([axis.shares[0] for axis in axes.values()])
     second = _outer([axis.shares[1] for axis in axes.values()])

@@ -161,7 +161,7 @@ def _pair_at_scales(
 ) -> NumberAtScales:
     """Return a correlation or covariance of two measures at public scales.
 
-    Its error is convex in the correlation, so it is largest at 1 or -1.
+    The error of the number is convex in the correlation, so it is largest at 1 or -1.
     """
     deviations = public_deviations(statistic, scales)[list(pair)]
     axes = [_public_means(float(deviation)) for deviation in deviations]
@@ -217,8 +217,8 @@ def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
 def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
     """Return, for each sum of a statistic, its largest relative derivative.
 
-    This is the largest derivative of the statistic's numbers by the sum, relative to the public
-    scale of the number.
+    For each sum, the result is the largest derivative of the statistic's numbers by this sum,
+    relative to the public scale of the number.
 
     Sums are in their own units, for a group of one row. The result is in the order of the sums.
     Some sums do not affect the error of a regression if the means are in the middle of the bounds.

@@ -143,7 +143,7 @@ def quantity_structure(
 ) -> Structure:
     """Return the least-squares form for counts, a sum or a centred sum.
 
-    It is computed from the blocks that measure this quantity, and from exact public counts.
+    The form is computed from the blocks that measure this quantity, and from exact public counts.
     """
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]

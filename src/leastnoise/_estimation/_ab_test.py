@@ -1,7 +1,7 @@
 """The effect of a treatment, from a release with means by arm.
 
-The effect is about the population from which the rows were drawn. So its interval covers the
-sampling error as well as the noise.
+The effect is about the population from which the rows were drawn. So the interval of the effect
+covers the sampling error as well as the noise.
 """
 
 import math
@@ -367,7 +367,7 @@ def _check_outcome(domain: Domain, measure: str) -> None:
 def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
     """Return the sampling variance of the mean of each group.
 
-    It is in squared units of the measure.
+    The variance is in squared units of the measure.
 
     Args:
         estimated: the estimated mean; its divisor is the number of rows.

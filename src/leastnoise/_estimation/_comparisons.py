@@ -443,8 +443,9 @@ def compare_groups(
         InputError: the cells do not exist, the groups overlap, or the measurements do not determine
             an answer or its error.
 
-    Guarantees: post-processing. The covariances of the errors are exact. So, for any counts, each
-    interval covers its true value about as often as the intervals of the release do.
+    Guarantees: post-processing. The covariances of the errors are exact. So, for any counts, the
+    intervals of comparisons cover their true values about as often as the intervals of the release
+    do.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 

@@ -3,7 +3,7 @@
 The cells of the finest table are rounded down or up to whole numbers. Every cell of every other
 table is the sum of rounded cells. This sum is the true sum, rounded down or up (Cox 1987). Such a
 rounding always exists if the tables nest, and also for two tables that cross. For other tables,
-some sums may have to differ by more than 1. They then differ by as little as possible.
+some sums may have to differ by more than 1. These sums then differ by as little as possible.
 """
 
 from collections.abc import Sequence

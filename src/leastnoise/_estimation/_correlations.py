@@ -23,9 +23,10 @@ _LARGEST_COVARIANCE = 0.25  # the largest absolute covariance of two measures on
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    They describe the rows that have a value of every one of the measures, and not a population from
-    which the rows were drawn. So covariances are divided by the number n of these rows, not by
-    n - 1. Arrays have the shape of the groups along ``by``, whose last key is the pair.
+    Correlations and covariances describe the rows that have a value of every one of the measures,
+    and not a population from which the rows were drawn. So covariances are divided by the number n
+    of these rows, not by n - 1. Arrays have the shape of the groups along ``by``, whose last key is
+    the pair.
 
     Attributes:
         measures: the measures.
@@ -91,9 +92,9 @@ def correlations(
 ) -> Correlations:
     """Estimate covariances and correlations of all pairs of measures by group.
 
-    They describe the rows that have a value of every one of the measures. Three kinds of measured
-    numbers are used: the number of these rows, the sums of deviations, and the sums of products of
-    deviations.
+    The estimates describe the rows that have a value of every one of the measures. Three kinds of
+    measured numbers are used: the number of these rows, the sums of deviations, and the sums of
+    products of deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.

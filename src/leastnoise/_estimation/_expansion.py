@@ -4,9 +4,9 @@ Suppose that the choices of the mechanism (the regime, the buckets) are given. T
 answer has two parts. *Noise* was added for privacy; its variance is exact if the shrinkage factors
 are taken as fixed. *Approximation* is the error from cells that are treated as equal although they
 differ. The approximation error depends on the data and is estimated from the same noisy numbers.
-For shrunk answers, it is estimated from the distances between differences and their posterior
-means, as far as noise does not explain these distances. The changes to make blocks consistent also
-count as approximation.
+For shrunk answers, the approximation error is estimated from the distances between differences and
+their posterior means, as far as noise does not explain these distances. The changes to make blocks
+consistent also count as approximation.
 
 Levels of blocks are shrunk to their posterior means. If a second step measured buckets, the
 posterior means are conditional on the results of the two steps.
@@ -200,8 +200,8 @@ class BucketExpansion:
     def cells(self) -> FloatArray:
         """The estimated cells, (n,), bounded by the counts of enclosing blocks.
 
-        The result is that no aligned block has a negative count, or a larger count than the block
-        that contains it.
+        After bounding, no aligned block has a negative count, or a larger count than the block that
+        contains it.
         """
         halving = HalvingTree(self.buckets.size)
         return halving.cells_of(halving.differences(self.even))
@@ -301,7 +301,7 @@ class Posterior:
     def cells(self) -> FloatArray:
         """Posterior means of cells, (n,), bounded by the counts of enclosing blocks.
 
-        The result is that no block has a negative count, or a larger count than the block that
+        After bounding, no block has a negative count, or a larger count than the block that
         contains it.
         """
         return self.halving.cells_of(self.mean)

@@ -32,7 +32,7 @@ def simulate_answers(
 ) -> dict[Product, FloatArray] | None:
     """Return simulated errors of the answers to some products.
 
-    All products get the same simulated noise in each draw.
+    In each draw, all products get the same simulated noise.
 
     Args:
         estimate: the estimate of a release.

@@ -68,7 +68,7 @@ class Answer:
     All arrays have the product's shape, in rows or units of its measure.
 
     A value that differs from a whole number only by floating-point rounding becomes that number.
-    If ``centre`` is not None, intervals are centred there, with the width due to noise. If
+    If ``centre`` is not None, intervals are centred at ``centre``, with the width due to noise. If
     ``true_bounds`` is not None, intervals extend to these bounds.
     """
 

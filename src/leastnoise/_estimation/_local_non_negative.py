@@ -13,7 +13,8 @@ The total is fixed, because otherwise clipping negative noise would increase it.
 dual, whose slopes are the cells at v, is maximised by L-BFGS-B.
 
 Cells that are still negative are corrected exactly: all components except the total are multiplied
-by 1 - a. This mixes every table with the uniform table, which keeps the tables consistent.
+by 1 - a. The multiplication mixes every table with the uniform table, so the tables stay
+consistent.
 
 Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
 """

@@ -346,8 +346,8 @@ def _differences(
     """Return the estimated squared difference of cells within each rectangle.
 
     The estimate is the mean squared difference of neighbours in the block of a part, beyond the
-    noise. If the squared difference of the part from its neighbours is larger, that is the
-    estimate.
+    noise. If the squared difference of the part from its neighbours is larger, the estimate is this
+    squared difference.
     """
     # The standard error of the mean is added. A part cannot deviate by more than its count.
     if len(parts) == 1:

@@ -266,7 +266,8 @@ def possible_cells(
 ) -> BoolArray:
     """Return whether each cell of a table may hold rows.
 
-    These are all cells except impossible combinations of values of the table's attributes.
+    The possible cells are all cells except impossible combinations of values of the table's
+    attributes.
     """
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:

@@ -202,8 +202,8 @@ def interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
     ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard
     error.
 
-    At the least ratio for which the interval has ends, the factor is that ratio. Noise that lifts
-    an eigenvalue over this threshold then stays within the interval.
+    At the least ratio for which the interval is finite, the factor equals the ratio. Noise that
+    lifts an eigenvalue over this threshold then stays within the interval.
     """
     part = (_FULLY_CLEAR_RATIO - eigenvalue_ratio) / (_FULLY_CLEAR_RATIO - CLEAR_RATIO)
     return np.asarray(1 + (CLEAR_RATIO - 1) * np.clip(part, 0.0, 1.0))

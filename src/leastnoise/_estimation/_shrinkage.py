@@ -8,9 +8,9 @@ and let L and R be the counts of the halves. The *difference* of the block is
 
     2 (r L - l R) / (l + r), which is L - R if no cell is padding,
 
-and is 0 if the block is uniform. The total and all differences determine the cells. After least
-squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md). The only
-exception in each level is the block that contains the edge of the padding.
+and this difference is 0 if the block is uniform. The total and all differences determine the cells.
+After least squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md).
+The only exception in each level is the block that contains the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998). Here the noise
     variances are exact and the prior is fitted by empirical Bayes; docs/decisions/dawa.md.
@@ -321,8 +321,8 @@ def cheapest_bucket_starts(
 ) -> IntArray:
     """Return the first cell of each bucket of the cheapest division.
 
-    A block becomes a bucket if this lowers the error of the queries: ignoring its inner differences
-    adds less error than the noise of splitting it.
+    A block becomes a bucket if this lowers the error of the queries, that is, if ignoring the
+    differences inside the block adds less error than the noise of splitting the block.
     """
     bias = np.zeros(halving.padded)
     cost = np.zeros(halving.padded)

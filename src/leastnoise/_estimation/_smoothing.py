@@ -105,7 +105,7 @@ def _common_starts(measurements: Measurements, size: int) -> IntArray:
 def can_be_smoothed(measurements: Measurements) -> bool:
     """Return whether the estimate from some measurements can be smoothed.
 
-    This requires that they determine the counts of all aligned blocks.
+    Smoothing requires that the measurements determine the counts of all aligned blocks.
     """
     if len({name for block in measurements.blocks for name in block.attributes}) != 1:
         return False
@@ -152,7 +152,7 @@ class SmoothedEstimate:
 def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -> float:
     """Return the mean inner product of added noise and the change it causes.
 
-    It estimates the divergence in Stein's formula.
+    The mean inner product estimates the divergence in Stein's formula.
 
     The change is the posterior means minus the least-squares cells. The noise is simulated a few
     times.

@@ -1,8 +1,8 @@
 """Whole, non-negative tables that add up, computed from the total downwards.
 
-One table has the cells; all other tables are sums of these cells. It is refined attribute by
-attribute and level by level. A step splits the groups of one attribute (for example the counties of
-a state). Each parent's cells are divided among its children in two parts.
+One table has the cells; all other tables are sums of these cells. The table with the cells is
+refined attribute by attribute and level by level. A step splits the groups of one attribute (for
+example the counties of a state). Each parent's cells are divided among its children in two parts.
 
 1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
 
@@ -24,8 +24,8 @@ a state). Each parent's cells are divided among its children in two parts.
    unimodular, and its vertices are whole.
 
 Such a division always exists. Impossible cells that do not name the attribute of a step are already
-0 in the parent. Impossible cells that do name it are refused if that attribute also has public
-counts.
+0 in the parent. Impossible cells that name the attribute of a step are refused if this attribute
+also has public counts.
 
 Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
     Boyd et al. 2011. The weights of the components come from this project. With them, every table

@@ -1,7 +1,7 @@
 """The steps of an estimation from the total down.
 
-A step splits the groups of one attribute, such as states into counties. It does this for all groups
-of the attributes that are already refined.
+A step splits the groups of one attribute, such as states into counties. The split is done within
+all groups of the attributes that are already refined.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,8 @@
 """Variances and standard deviations by group.
 
-Their data are noisy counts of values, noisy sums, and noisy sums of squared distances from the
-middle of the bounds. An interval contains every variance that agrees with all three numbers.
+Variances are computed from noisy counts of values, noisy sums, and noisy sums of squared distances
+from the middle of the bounds. An interval contains every variance that agrees with all three
+numbers.
 """
 
 from collections.abc import Sequence
@@ -43,8 +44,8 @@ _GROUPS_AT_ONCE = 2**13  # the arrays of these groups take a few MB
 class Variances(GroupIntervals):
     """Variances and standard deviations of a measure by group.
 
-    They describe the values of a group, and not a population from which the values were drawn. So
-    the divisor is the number n of values, not n - 1.
+    Variances and standard deviations describe the values of a group, and not a population from
+    which the values were drawn. So the divisor is the number n of values, not n - 1.
 
     Attributes:
         measure: the measure.
@@ -325,7 +326,7 @@ class NoisyMoments:
     def variances(self) -> FloatArray:
         """The variances of the scaled values u by group, within their possible range.
 
-        They are 0 where the count is not positive.
+        The variances are 0 where the count is not positive.
         """
         is_positive = self.counts > 0
         squares = self.squares / np.where(is_positive, self.counts, 1.0) + self.square_offset
@@ -335,7 +336,7 @@ class NoisyMoments:
     def std_errors(self) -> FloatArray:
         """Return the standard errors of the variances of u, by the delta method.
 
-        They are valid if the count is significantly above 0.
+        The standard errors are valid if the count is significantly above 0.
         """
         means = self.means
         slope_of_counts = (

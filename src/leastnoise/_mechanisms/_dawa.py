@@ -6,7 +6,7 @@ A private test chooses between two kinds of measurements (docs/decisions/dawa.md
 a data-independent plan. The second kind is for nearly empty data and is adaptive: on one attribute,
 it measures levels and then buckets; on two attributes, it measures a grid. The choice depends only
 on paid answers and public values. Before anything is paid, the plan's details state the steps and
-the share of the budget of each step. All measurements are steps of the series, so the kernel
+the share of the budget of each step. All measurements are steps of a paid series, so the kernel
 computes their cost from their integers and checks the budget once more.
 """
 
@@ -155,7 +155,7 @@ class AdaptiveGridFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Return the least squares estimator of both steps' measurements.
 
-        Within a measured part, cells are equal. They are shrunk if queries have few cells.
+        Within a measured part, cells are equal. The cells are shrunk if queries have few cells.
         """
         return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 
@@ -214,7 +214,7 @@ class DawaSetting:
     def laplace_scale(self) -> Fraction:
         """The Laplace scale of cells that are measured with the whole budget.
 
-        For Gaussian noise, it is the Laplace scale with the same standard deviation.
+        For Gaussian noise, the result is the Laplace scale with the same standard deviation.
         """
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
@@ -352,7 +352,7 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
     """Return the epsilon that the test for structure costs.
 
-    It is 0 for the strategy that always measures levels, which has no test.
+    The result is 0 for the strategy that always measures levels, which has no test.
     """
     if strategy == "dawa_levels":
         return Fraction(0)

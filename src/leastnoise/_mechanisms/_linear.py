@@ -1,6 +1,6 @@
 """The mechanism of plans with fixed measurements.
 
-It is a series of one step, which is paid by its exact cost.
+The mechanism is a series of one step, which is paid by its exact cost.
 """
 
 import math

@@ -103,8 +103,8 @@ _MOST_PAIRS = 2**13  # the most pairs of attributes
 class _FromModel(DataDependentFinding):
     """The finding of a release whose answers come from a fitted model.
 
-    It states the requested tables that no other requested table contains, the public facts, and the
-    noisy number of rows if rows were counted.
+    The finding states the requested tables that no other requested table contains, the public
+    facts, and the noisy number of rows if rows were counted.
     """
 
     reading = "aware_reading_model"
@@ -213,7 +213,7 @@ class ModelSetting:
     def deciding_rows(self) -> float:
         """The number of rows above which the data-independent plan is better.
 
-        It is infinite if not all queries are cells.
+        The number is infinite if not all queries are cells.
         """
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
@@ -246,7 +246,7 @@ class ModelSetting:
     def counting_share(self) -> Fraction:
         """The share of the budget that pays for counting the rows.
 
-        It is 0 if the count could not change which tables are measured.
+        The share is 0 if the count could not change which tables are measured.
         """
         deciding = self.deciding_rows
         share = _MOST_COUNT_SHARE
@@ -296,7 +296,7 @@ class ModelSetting:
     def one_way_marginals(self, case: str) -> Measurements:
         """Return the measurements of the histogram of each attribute.
 
-        These are all attributes of the workload, including those in no pair.
+        The result has all attributes of the workload, including attributes that are in no pair.
         """
         attributes = {name for product in self.plan.workload for name in product.attributes}
         domain = self.plan.domain
@@ -468,7 +468,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Measure the histogram of each attribute, then binned tables.
 
-    This is done in all cases except "model_tables".
+    These tables are measured in all cases except "model_tables".
     """
     first = series.measure(setting.one_way_marginals(case))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}

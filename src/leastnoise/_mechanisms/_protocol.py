@@ -6,8 +6,8 @@ series.
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
 ``_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the sentences of
 its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``). Data-dependent
-mechanisms share the code of this file. It writes and reads their findings. It also plans their
-reference, the best data-independent plan.
+mechanisms share the code of this file. It writes and reads their findings. It also plans the
+reference of data-dependent mechanisms, which is the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -115,7 +115,7 @@ class Mechanism(Protocol):
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002
         """Return the attributes that the private choices of a release depend on.
 
-        They are read even if no query uses them.
+        These attributes are read even if no query uses them.
         """
         return ()
 
@@ -196,7 +196,7 @@ def adaptive_plan(
 def reference_measurements(plan: Plan) -> Measurements:
     """Return the measurements of the plan's data-independent fallback.
 
-    They cost at most the budget that remains after the first choice.
+    The measurements cost at most the budget that remains after the first choice.
     """
     if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
@@ -272,7 +272,8 @@ def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
 def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
     """Return the privacy of all steps together, as a budget that adds up.
 
-    Its budget is rho = mu^2 / 2 if Gaussian steps compose, otherwise the budget of ``privacy``.
+    The budget of the result is rho = mu^2 / 2 if Gaussian steps compose, otherwise the budget of
+    ``privacy``.
     """
     if mu_squared is None:
         return privacy

@@ -2,9 +2,9 @@
 
 A quantile that is computed from a distribution function pays for the counts up to every cell. A
 private choice of one cell has only the cost of that cell. So a median among thousands of cells is
-usually within one row of its target. How far it may be from its target is known beforehand, and
-does not depend on the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the
-tables that determine the intervals.
+usually within one row of its target. The largest likely distance from the target is known
+beforehand, and does not depend on the data (S6 of PROOFS-quantiles.md). The other half of the
+budget measures the tables that determine the intervals.
 """
 
 import math

@@ -1,9 +1,9 @@
 """The plan of a search for bounds of a unit's rows or a column's values.
 
 A search chooses from public candidates on a logarithmic grid. The candidate that a given share of
-the units does not exceed is a quantile of a table with one row per unit. It is chosen like any
-private quantile (PROOFS-quantiles.md). One unit, however many rows it has, changes the number of
-units beyond a candidate by at most 1. So a search does not depend on ``max_rows``.
+the units does not exceed is a quantile of a table with one row per unit. The candidate is chosen
+like any private quantile (PROOFS-quantiles.md). One unit, however many rows it has, changes the
+number of units beyond a candidate by at most 1. So a search does not depend on ``max_rows``.
 """
 
 import hashlib
@@ -144,9 +144,10 @@ class BoundsPlan:
     def rank_error(self) -> int:
         """By how many units the share of units within the bounds may miss ``covers``.
 
-        This holds with probability 1 - `RISK`. If every row is a unit, this is a number of rows. If
-        there are two bounds, each may miss by half of this number. Values beyond the outermost
-        candidates count as within the bounds, because no choice could include them.
+        With probability 1 - `RISK`, the error is at most this number. If every row is a unit, it is
+        a number of rows. If there are two bounds, the error of each is at most half of this number.
+        Values beyond the outermost candidates count as within the bounds, because no choice could
+        include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
         number = len(self.quantiles)

@@ -370,7 +370,7 @@ def _optional(
 def _cells_from_json(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
     """Parse a JSON object with lists of cell numbers by attribute.
 
-    An impossible combination is stored in this form.
+    Impossible combinations are stored as such objects.
     """
     cells = {}
     for name, codes in _checked_object(value).items():

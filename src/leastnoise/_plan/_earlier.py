@@ -1,8 +1,9 @@
 """Earlier releases of the same data, whose measurements a plan uses.
 
-The measurements of a finished release are public, so another release may use them at no cost. Then
-the answers are one least squares estimate from all measurements. Its expected error is known before
-anything is spent, because it depends on the scales of the noise, and not on the noisy values.
+The measurements of a finished release are public, so another release may use them at no cost. The
+answers are then one least squares estimate from the measurements of all these releases. Its
+expected error is known before anything is spent, because it depends on the scales of the noise, and
+not on the noisy values.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -129,7 +130,8 @@ class HasMeasurements(Protocol):
 def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
     """Concatenate the measurements of a plan and of earlier releases.
 
-    They have the privacy of the plan, which does not pay for the earlier measurements.
+    The concatenated measurements have the privacy of the plan, which does not pay for the earlier
+    measurements.
 
     Raises:
         InputError: an earlier release has another kind of noise.

@@ -9,7 +9,8 @@ _PLAIN = {bool, int, float, str, type(None)}
 class FrozenDict(dict[str, Any]):
     """A dictionary that cannot be changed.
 
-    It is equal to an ordinary dictionary with the same entries, and has the same JSON.
+    A frozen dictionary is equal to an ordinary dictionary with the same entries, and has the same
+    JSON.
     """
 
     __slots__ = ()

@@ -35,7 +35,7 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 
     A guard costs no delta, because its noise satisfies pure differential privacy. With an (epsilon,
     delta) budget, guard and plan together are within the budget in two ways: the sum of their
-    epsilons is within it, and so is the sum of their mu squared.
+    epsilons is within the budget, and the sum of their mu squared is too.
     """
     if guard_share is None:
         return privacy
@@ -48,8 +48,8 @@ def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return the largest (epsilon, delta) that a guard leaves for its plan.
 
     The guard has a share of epsilon, and noise that satisfies pure differential privacy. Usually
-    the mu squared of the guard is less than the decrease of the plan's mu squared. If the share is
-    large, all epsilons are reduced.
+    the mu squared of the guard is less than the decrease of the plan's mu squared. If the guard's
+    share is large, all epsilons are reduced.
     """
     available = gaussian_mu_squared(budget.epsilon, budget.delta)
 

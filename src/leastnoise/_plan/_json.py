@@ -145,7 +145,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
     """Parse a block.
 
-    It refers to factors and limits by their positions.
+    The object refers to factors and limits by their positions.
     """
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]

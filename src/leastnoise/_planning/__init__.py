@@ -1,6 +1,6 @@
 """Planning: a call with a workload and a budget returns a plan.
 
-It is public and reads no data.
+Planning is public and reads no data.
 
 Read `_plan_calls.py` first (`plan`, `compare`). `_targets.py` finds the least budget that keeps
 every target, minimises the worst error or relative errors, and computes the price of each target.

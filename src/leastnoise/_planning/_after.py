@@ -1,8 +1,8 @@
 """Plans that also use the measurements of earlier releases of the data.
 
 Every candidate strategy is judged by the joint error of its measurements and the earlier
-measurements. Then the budget is moved to where precision is missing. This is done block by block if
-the error is a sum over residual spaces, and table by table for all strategies.
+measurements. Then the budget is moved to where precision is missing. The budget is moved block by
+block if the error is a sum over residual spaces, and table by table for all strategies.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -64,7 +64,7 @@ class _Problem(NamedTuple):
     ) -> LinearPlan:
         """Return the plan of given measurements, with its expected error.
 
-        This is the error of the estimate from these and the earlier measurements.
+        The expected error is the error of the estimate from these and the earlier measurements.
         """
         return evaluate_plan(
             self.workload,
@@ -154,8 +154,8 @@ def _best_joint_plan(
 ) -> LinearPlan:
     """Return the plan with the least error if earlier releases are also used.
 
-    A linear solver for the errors is used only if all plans need it. When the time is over, the
-    best of the plans that were judged so far is chosen.
+    A linear solver for the errors is used only if all plans need it. When the time limit is
+    reached, the function returns the best of the plans that were judged so far.
     """
     judged: list[LinearPlan] = []
     reason: InputError | None = None

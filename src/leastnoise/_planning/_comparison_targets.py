@@ -86,7 +86,7 @@ class ComparisonGoal:
     def error(self, plan: Plan) -> float:
         """Return the comparison's expected error under a plan, to be minimised.
 
-        It is a large number if the interval of a ratio is unbounded.
+        The result is a large number if the interval of a ratio is unbounded.
         """
         errors = comparison_errors(plan, self.target, self.level or LEVEL)
         if self.level is None:

@@ -60,7 +60,7 @@ class MomentGoal:
     def error(self, plan: Plan) -> float:
         """Return the statistic's expected error under a plan, to be minimised.
 
-        It is above the target if an interval is unbounded.
+        The result is above the target if an interval is unbounded.
         """
         return max(
             self.most + error.delta / _UNBOUNDED_ERROR_DIVISOR

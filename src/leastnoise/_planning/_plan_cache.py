@@ -35,7 +35,8 @@ _CachedResult = TypeVar("_CachedResult")
 def plan_folder() -> Path | None:
     """Return the folder of the plan cache; None if the cache is off.
 
-    It is LEASTNOISE_CACHE_DIR if that is set, otherwise a folder in the user's cache folder.
+    The folder is LEASTNOISE_CACHE_DIR if this variable is set, otherwise a folder in the user's
+    cache folder.
 
     Raises:
         InputError: LEASTNOISE_CACHE is not a switch, or LEASTNOISE_CACHE_DIR is not absolute.
@@ -79,7 +80,7 @@ def cached_plan(
 ) -> Plan:
     """Return the plan in a cache file.
 
-    If there is none, the plan is made and stored.
+    If there is no plan in the file, the plan is made and stored.
     """
     cached = _read(path, lambda text: _checked_plan(text, workload, privacy))
     if cached is None:
@@ -131,7 +132,7 @@ def _try_strategies(
 ) -> tuple[Plan, tuple[Candidate, ...]]:
     """Plan with all strategies, and store the best plan and all candidates.
 
-    They are not stored if a deadline ended a search, because another run may find more.
+    Nothing is stored if a deadline ended a search, because another run may find a better plan.
     """
     best, tried = choose_plan(workload, privacy, search)
     if ratios := tables_with_high_error(best, search):
@@ -158,7 +159,7 @@ def _try_strategies(
 def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     """Parse the plan of a cache entry, and check it like any plan file.
 
-    It must be for the same workload and budget, and its expected error is computed again.
+    The plan must be for the same workload and budget, and its expected error is computed again.
     """
     plan = Plan.from_json(text)
     if plan.workload.to_json() != workload.to_json() or plan.domain != workload.domain:

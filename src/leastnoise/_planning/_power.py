@@ -1,7 +1,7 @@
 """The power of an A/B test, by effect, sample size and budget.
 
-It depends only on public facts: the budget, public numbers and the noise of the plan for means by
-arm.
+The power depends only on public facts: the budget, public numbers and the noise of the plan for
+means by arm.
 """
 
 import math

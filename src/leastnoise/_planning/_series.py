@@ -2,10 +2,10 @@
 
 The periods are the cells of an attribute of dates.
 
-A series measures C (x) A. C is the strategy along time. It is lower triangular, which makes it
+A series measures C (x) A. C is the strategy along time. C is lower triangular, which makes it
 possible to measure each row when its period is over. A is a planner's strategy for the other
 attributes. A release up to a period is an ordinary release over the domain that ends with this
-period. It follows from the first rows of C.
+period. The release follows from the first rows of C.
 """
 
 import datetime as dt
@@ -428,8 +428,8 @@ def _check_table(product: Product, along: str) -> None:
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
     """Raise for counts of units in groups if rows are bounded over all periods.
 
-    With such a bound, a unit's rows of closed periods are left out. A window of periods may need
-    these rows.
+    If rows are bounded over all periods, a unit's rows of closed periods are left out, but a window
+    of periods may need these rows.
     """
     bound = privacy.max_per_cell
     periods = workload.domain.cells(series.along)

@@ -157,7 +157,7 @@ def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredCo
 def _with_search_share(table: MeasuredColumn, number_of_searches: int) -> MeasuredColumn:
     """Return a table.
 
-    If it is searched, it has a share of the search budget.
+    If the column is searched for categories, the search has a share of the search budget.
     """
     if table.kind != "text":
         return table
@@ -171,8 +171,8 @@ def with_categories(
 ) -> tuple[MeasuredColumn, ...]:
     """Return the tables of a profile after the searches for categories.
 
-    If no categories were found in a column, it is counted only as numbers. If it is not counted as
-    numbers, it is counted by common codes.
+    If no categories were found in a column, it is counted only as numbers. If the column is not
+    counted as numbers, it is counted by common codes.
 
     Args:
         tables: the tables before the searches.

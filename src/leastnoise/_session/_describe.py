@@ -52,7 +52,7 @@ def describe_spending(limit: Limit) -> str:
     """Format the amount spent of a budget.
 
     For an (epsilon, delta) budget, the text states an epsilon, which is computed from all charges
-    so far. If they exceed the budget, there is no epsilon.
+    so far. If the charges exceed the budget, there is no epsilon.
     """
     budget = limit.budget
     if not isinstance(budget, ApproxDP) or not limit.charges:

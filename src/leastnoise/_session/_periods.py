@@ -96,8 +96,8 @@ class PublishedPeriods:
 def private_file_path(ledger: Ledger, entry: Entry | Receipt) -> Path:
     """Return the path of the private file with exact counts of past periods.
 
-    Only the kernel reads it. It is in the folder of the ledger's file, even if the ledger was
-    opened through a link.
+    Only the kernel reads it. The private file is in the folder of the ledger's file, even if the
+    ledger was opened through a link.
     """
     ledger_path = Path(os.path.realpath(ledger.path))
     return ledger_path.with_name(f"{ledger_path.name}.series-{entry.number}.private")
@@ -125,7 +125,7 @@ def series_progress(ledger: Ledger, entry: Entry) -> SeriesProgress | None:
 def is_unfinished(ledger: Ledger, entry: Entry) -> bool:
     """Return whether a ledger entry can be finished.
 
-    This is a stopped release, or a series with a period that was drawn and not published.
+    Such an entry is a stopped release, or a series with a period that was drawn and not published.
     """
     if not is_resumable(entry) or ledger.is_running(entry) or is_expired(ledger, entry):
         return False
@@ -399,8 +399,8 @@ def _pay_for_series(
 def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
     """Raise LedgerError for an older copy of a ledger.
 
-    It would draw a period twice. An older copy is detected by a published period that it has not
-    drawn.
+    It would draw a period twice. A ledger is an older copy if a published period is not drawn in
+    it.
     """
     if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(
@@ -531,7 +531,7 @@ def combine_periods(
 def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
     """Publish the periods that are drawn but missing in the directory.
 
-    This draws no noise, so it needs neither the rows nor the private file.
+    Publishing draws no noise, so the function needs neither the rows nor the private file.
     """
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)

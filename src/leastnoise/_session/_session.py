@@ -568,7 +568,8 @@ def _check_new_ledger_budget(ledger_source: object, whole: Privacy | None) -> No
 def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | None) -> ReleaseJob:
     """Return the job, rescaled if guards of stopped releases spent its budget.
 
-    A search is not rescaled. A plan is not rescaled either if its guard is paid for and waits.
+    A search is not rescaled. A plan is also not rescaled if its guard is paid for and waits for its
+    release.
     """
     plan = job.plan
     if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, guard_share) is not None:
@@ -641,8 +642,8 @@ def _expected_progress(
 ) -> tuple[int, float]:
     """Return the CSV blocks to read, and the expected seconds after reading.
 
-    The progress line of a notebook uses them. Unusable arguments are refused later by other
-    functions.
+    The progress line of a notebook uses these numbers. The function accepts unusable arguments;
+    other functions refuse them later.
     """
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return count_csv_blocks(source), finishing_seconds(

@@ -114,7 +114,8 @@ class RunObserver:
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
         """Return a context manager for planning.
 
-        It yields a callback that receives the name of each tried strategy, or None.
+        The context manager yields a callback that receives the name of each tried strategy, or
+        yields None.
         """
         del spec
         return nullcontext()

@@ -1,9 +1,9 @@
 """Read the searches for bounds that a spec requests instead of public bounds.
 
-If a bound must be found privately, the spec has a table instead of the number. This is possible
-for ``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
-Before the search, the spec is read with the widest bounds that the search may find. After it, the
-spec is read with the found bounds.
+If a bound must be found privately, the spec has a table instead of the number. A search can find
+``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
+Before the search, the spec is read with the widest bounds that the search may find. After the
+search, the spec is read with the found bounds.
 """
 
 import os
@@ -131,7 +131,7 @@ class BoundsRequest:
 class BoundsSearch:
     """A private search for bounds: of the rows per unit, or of a numeric column.
 
-    It costs a share of the budget, and its result is written to ``directory``.
+    The search costs a share of the budget, and its result is written to ``directory``.
 
     Attributes:
         name: the name of the bounds, such as ``max_rows`` or ``clip of pay``.

@@ -1,6 +1,7 @@
 """Read the parts of a spec that describe the data.
 
-They state the location, the layout of files, joined tables, attributes, measures and public files.
+These parts state the location of the data, the layout of files, joined tables, attributes, measures
+and public files.
 """
 
 import csv
@@ -66,7 +67,7 @@ def read_location(
 ) -> tuple[Path | None, DatabaseTable | None]:
     """Return the path or the database table that a table of the spec names.
 
-    Both are None if it names neither.
+    Both are None if the table names neither.
     """
     if "path" in table:
         path = folder / check_text(f"{location_name} path", table["path"])

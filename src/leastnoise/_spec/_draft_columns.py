@@ -1,7 +1,7 @@
 """Suggest settings of a draft spec from the schema of a source.
 
-Only the names and types of columns are used, and no value is read. `init` and the studio draft from
-the same columns.
+Only the names and types of columns are used, and no value is read. `init` and the studio use the
+same suggestions in their drafts.
 """
 
 import datetime as dt
@@ -302,8 +302,8 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
     """Return (first day, last day, period) from the name of the data, or None.
 
-    The result is None if the name contains no dates. It is also None for dates of birth, because
-    the dates in a name do not apply to them.
+    The result is None if the name contains no dates. The result is also None for dates of birth,
+    because the dates in a file name do not apply to dates of birth.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> (

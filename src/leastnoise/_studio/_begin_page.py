@@ -1,6 +1,6 @@
 """The first pages of the studio: forms for the data and for a new spec.
 
-They show the names and types of columns, and no value of the data.
+These pages show the names and types of columns, and no value of the data.
 """
 
 import os
@@ -487,8 +487,9 @@ def _workload_entries(
 ) -> list[dict[str, Any]]:
     """Return the [[workload]] tables of questions, with a margin as target.
 
-    A statistic cannot have a target of this kind. The counts and sums that it needs are therefore
-    added as tables with a target. For a sum, this is the margin times the largest value.
+    A statistic cannot have a target of this kind. The counts and sums that the statistic needs are
+    therefore added as tables with a target. For a sum, the target is the margin times the largest
+    value.
     """
     entries = [question.workload_entry() for question in questions]
     if not margin:

@@ -1,8 +1,8 @@
 """The draft of a spec in the studio, and the process that plans it.
 
 The process reads its request as one JSON line on standard input, and writes its results as JSON
-lines on standard output. It plans from the text that would be saved. It ends when its input ends,
-and thus does not outlive the studio.
+lines on standard output. The process plans from the text that would be saved. It ends when its
+input ends, and thus does not outlive the studio.
 """
 
 import json
@@ -84,7 +84,8 @@ class PageRow:
     def name(self, catalogue: Catalogue) -> str:
         """Return the display name of the row.
 
-        It names the tables. For a statistic, it names the statistic and the tables that it needs.
+        It names the tables. For a statistic, the display name is of the statistic and of the tables
+        that it needs.
         """
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
@@ -504,7 +505,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
 def plan_for_parent() -> None:
     """Run as the separate process in which the studio computes plans.
 
-    It handles the request in the first line, and ends early if the input ends.
+    The process handles the request in the first line, and ends early if the input ends.
     """
 
     def send(reply: Mapping[str, Any]) -> None:

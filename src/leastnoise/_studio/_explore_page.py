@@ -1,6 +1,7 @@
 """The page that explores a release.
 
-It shows tables of any attributes, and sums of their cells. They are computed from the measurements.
+The page shows tables of any attributes, and sums of their cells. They are computed from the
+measurements.
 """
 
 from collections.abc import Sequence
@@ -151,7 +152,7 @@ class ReleaseExplorer:
 def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
     """Return the page that explores a release.
 
-    It is in the language of the release until the browser states another one.
+    The page is in the language of the release until the browser states another language.
 
     Args:
         path: the directory of the release.

@@ -1,6 +1,7 @@
 """The optional parts of a spec that the first form can state.
 
-They are levels, labels, display names, totals of units, a series and the outputs of a release.
+The optional parts are levels, labels, display names, totals of units, a series and the outputs of a
+release.
 """
 
 import re

@@ -1,16 +1,16 @@
 """Code that all pages of the studio share.
 
-It contains the request guard, templates, shipped files, and actions with their errors.
+The module contains the request guard, templates, shipped files, and actions with their errors.
 
 The server answers only the browser that sent the one-time token, and only requests from its own
 page:
 
-- Host must be this address. Requests to another name that resolves to it (DNS rebinding) are
-  refused.
+- Host must be this address. Requests to another host name that resolves to this address (DNS
+  rebinding) are refused.
 - Origin must be this page if the browser sends it. Every request that changes something must send
   it.
 - The token in the address is valid for one visit. On that visit, the browser gets a session in a
-  cookie. Only this browser has the cookie, and it sends it only from this page (HttpOnly,
+  cookie. Only this browser has the cookie, and sends the cookie only from this page (HttpOnly,
   SameSite=Strict).
 
 All other requests are refused with status 403 and an empty body.
@@ -195,7 +195,7 @@ def asset_routes(script: str, *, charts: bool = False) -> Iterator[Route]:
 def _vega_script() -> str:
     """Return the JavaScript of Vega, Vega-Lite and Vega-Embed.
 
-    It is shipped with the package that draws the pictures of reports.
+    This JavaScript is shipped with the package that draws the pictures of reports.
     """
     import vl_convert
 

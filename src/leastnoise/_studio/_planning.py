@@ -348,7 +348,7 @@ class Planning:
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
         """Make the current plan the reference.
 
-        If there is no plan, the reference is cleared.
+        If there is no plan to keep, the reference is cleared.
         """
         plan = self.state.plan_with_known_error
         self.state = replace(

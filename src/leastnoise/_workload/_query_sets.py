@@ -333,7 +333,8 @@ def _prefix_label(kind: Kind, cell: int, label: Label) -> str:
 def _predicate_label(kind: Kind, row: IntArray) -> str:
     """Return a label that lists the cells of a predicate.
 
-    If the cells have an order, a run of neighbouring cells is written as its first and last label.
+    If the cells have an order, neighbouring cells are written as the first and the last of their
+    labels.
 
     Args:
         kind: the attribute.

@@ -251,8 +251,8 @@ class ApproxDP(_BudgetDefinition):
         """Return a fraction of this budget, for one of several releases.
 
         Charges to an (epsilon, delta) budget are added up as mu squared, so the fraction is a
-        fraction of mu squared. The result is a `GDP` budget. For the fraction 1, it is this budget.
-        Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
+        fraction of mu squared. The result is a `GDP` budget. For the fraction 1, the result is this
+        budget. Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
 
         Args:
             fraction: above 0 and at most 1, read exactly.
@@ -438,7 +438,7 @@ class Privacy:
     def protected(self) -> str:
         """A description of the unit and the neighbours, without the bound on rows.
 
-        Costs of two releases can be added up if these words agree.
+        The costs of two releases can be added up if their descriptions agree.
 
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
@@ -495,7 +495,7 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Return whether two guarantees have the same privacy unit and neighbours.
 
-        If they have not, costs must not be added up.
+        If the unit or the neighbours differ, costs must not be added up.
 
         The bounds on the rows of a unit may differ, because each cost holds for all rows that a
         unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of

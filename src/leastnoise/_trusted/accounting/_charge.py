@@ -45,11 +45,11 @@ _SMALLEST_DELTA = Fraction(1, 10**1000)  # of `gaussian_mu_squared`
 class Charge:
     """An amount that is charged to a budget: epsilon, delta, rho and mu squared.
 
-    Each is a fraction of at least zero; a parameter that the budget's definition lacks is 0. A
-    charge to an (epsilon, delta) budget is of one of three kinds. A release that satisfies mu-GDP
-    charges only mu squared. A pure release charges epsilon and mu squared, because it satisfies
-    both guarantees. A release with its own delta, such as a search for categories, charges epsilon
-    and delta.
+    Each parameter is a fraction of at least zero; a parameter that the budget's definition lacks is
+    0. A charge to an (epsilon, delta) budget is of one of three kinds. A release that satisfies
+    mu-GDP charges only mu squared. A pure release charges epsilon and mu squared, because it
+    satisfies both guarantees. A release with its own delta, such as a search for categories,
+    charges epsilon and delta.
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1),
@@ -232,8 +232,8 @@ def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
 def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    This is the result of `charge`, except within (epsilon, delta). There a step is charged its
-    declared amount. Then the epsilons and the deltas of the steps add up (theorem 6 of
+    This is the result of `charge`, except within (epsilon, delta). Within (epsilon, delta), a step
+    is charged its declared amount, so the epsilons and the deltas of the steps add up (theorem 6 of
     PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))

@@ -58,7 +58,7 @@ class _NoiseCost:
 class PureCost(_NoiseCost):
     """The cost of discrete Laplace noise, epsilon.
 
-    It is the largest ``sum_i |A_ij| / s_i`` over the cells j.
+    Epsilon is the largest ``sum_i |A_ij| / s_i`` over the cells j.
 
     >>> PureCost("1/3").epsilon
     Fraction(1, 3)
@@ -73,8 +73,8 @@ class PureCost(_NoiseCost):
 class GaussianCost(_NoiseCost):
     """The cost of rounded continuous Gaussian noise, mu squared.
 
-    It is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is exactly
-    mu-GDP, because rounding an integer plus a continuous Gaussian is post-processing.
+    mu squared is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is
+    exactly mu-GDP, because rounding an integer plus a continuous Gaussian is post-processing.
 
     >>> GaussianCost("1/4").mu_squared
     Fraction(1, 4)
@@ -89,7 +89,7 @@ class GaussianCost(_NoiseCost):
 class ConcentratedCost(_NoiseCost):
     """The cost of discrete Gaussian noise, rho.
 
-    It is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
+    rho is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
 
     >>> ConcentratedCost("1/2").rho
     Fraction(1, 2)
@@ -183,7 +183,7 @@ class Noise(Enum):
 def rho_of_cost(cost: Cost) -> Fraction:
     """Return the smallest rho that is known for mechanisms of this cost, exactly.
 
-    It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
+    The result is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
         InputError: the cost belongs to a series within (epsilon, delta), for which no rho is known.

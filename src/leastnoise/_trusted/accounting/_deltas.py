@@ -4,7 +4,8 @@ The bounds are for one epsilon, and are computed in decimal arithmetic with dire
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` use the
 rounding mode of their context, except ``exp``, ``ln`` and ``sqrt``, which round to nearest. For
-these, one step down or up encloses the value. PROOFS-accounting.md has the proofs.
+``exp``, ``ln`` and ``sqrt``, one step down or up encloses the value. PROOFS-accounting.md has the
+proofs.
 
 Gaussian noise, by Balle and Wang. Let ``a = epsilon/mu - mu/2`` and ``b = epsilon/mu + mu/2``. Let
 phi be the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio). As ``e^epsilon phi(b)
@@ -19,8 +20,8 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-`_alpha` searches for the best alpha without proof. Its result is a short exact number. The bound is
-evaluated at this number with upward rounding.
+`_alpha` searches for the best alpha without proof. The result of this search is a short exact
+number, at which the bound is evaluated with upward rounding.
 """
 
 from dataclasses import dataclass
@@ -316,7 +317,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Return bounds on pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor loses less than 1. All omitted terms lose less than 1 in sum.
+    Each floor loses less than 1. The sum of all omitted terms is less than 1.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(

@@ -143,7 +143,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 def _ranges_of_lone_keys(max_keys: int) -> Iterator[tuple[int, int]]:
     """Divide the range from 0 to ``max_keys``; yield the ends of each part.
 
-    A number counts the keys of a unit that no other unit has.
+    The numbers in the range are numbers of keys of a unit that no other unit has.
     """
     first = 0
     while first <= max_keys:

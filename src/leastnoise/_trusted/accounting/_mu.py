@@ -34,7 +34,7 @@ _LARGE_EPSILON = 1000
 def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
     """Return whether epsilon-DP provably implies mu-GDP.
 
-    It does if the normal tail ``Q(mu / 2)`` is at most ``1 / (1 + exp(epsilon))``.
+    The implication holds if the normal tail ``Q(mu / 2)`` is at most ``1 / (1 + exp(epsilon))``.
 
     Args:
         epsilon: above 0.
@@ -69,7 +69,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """Return a mu squared for which epsilon-DP implies mu-GDP, rounded up.
 
     For epsilon up to 1000, it is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2`` within a relative
-    2^-40. For a larger epsilon, it is 8 epsilon.
+    2^-40. For a larger epsilon, the result is 8 epsilon.
 
     Args:
         epsilon: above 0.
@@ -151,8 +151,8 @@ def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
     """Return an epsilon for which mu-GDP implies (epsilon, delta)-DP, rounded up.
 
-    `gaussian_is_private` is true of the result. It is within a relative 2^-30 of the least epsilon
-    with this property, and it is 0 if mu-GDP implies (0, delta)-DP.
+    `gaussian_is_private` is true of the result. The result is within a relative 2^-30 of the least
+    epsilon with this property, and is 0 if mu-GDP implies (0, delta)-DP.
 
     Args:
         mu_squared: above 0.

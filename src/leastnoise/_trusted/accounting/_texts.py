@@ -17,9 +17,9 @@ _SHOWN_DIGITS = 6  # of an amount that has no short exact form, as in `readable`
 def format_amount(value: Fraction, *, up: bool) -> str:
     """Format an epsilon, delta, rho or mu squared.
 
-    The text is exact if that is short. Otherwise it has six digits; if the amount is above 1, these
-    are six digits after the point. It is rounded in the requested direction, for small and large
-    amounts.
+    The text is exact if the exact number is short. Otherwise the text has six digits; if the amount
+    is above 1, six digits after the point. Small and large amounts are rounded in the requested
+    direction.
 
     Args:
         value: the amount, at least 0.

@@ -1,10 +1,9 @@
 """Define the tables that map values to cells.
 
-They are the trusted part of attributes (E3 of PROOFS-reading.md).
-
-A kind makes its table from public bounds, edges, days and texts, in `_rules`. Kinds are not
-trusted, but this module checks the cells of every table. So for any kind, a value has one cell of
-the attribute or drops its row. Only the value decides its cell and whether its row is dropped.
+These tables are the trusted part of attributes (E3 of PROOFS-reading.md). A kind of attribute makes
+its table from public bounds, edges, days and texts, in `_rules`. Kinds are not trusted, but this
+module checks the cells of every table. So for any kind, a value has one cell of the attribute or
+drops its row. Only the value decides its cell and whether its row is dropped.
 """
 
 import re

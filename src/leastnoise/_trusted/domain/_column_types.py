@@ -2,8 +2,8 @@
 
 The module also refuses a measure whose column has such a type.
 
-This file is not trusted. A column that it does not refuse is read by its rule like any other
-column.
+This file is not trusted. A column that the module does not refuse is read by its rule, value by
+value.
 """
 
 from functools import singledispatch

@@ -253,8 +253,8 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the name of the measure that counts the values of another one.
 
-        The result is None if there is no such measure; then rows are counted instead. It is also
-        None for amounts of units.
+        The result is None if there is no such measure; then rows are counted instead. The result is
+        also None for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> measures = {"pay": pay, "count of pay": ValueCount(pay)}

@@ -92,8 +92,8 @@ class Kind(ABC):
     def may_drop(self) -> bool:
         """Whether some values of the column drop their row.
 
-        This is so if a policy of the attribute is ``"drop"`` and the attribute is not declared
-        complete.
+        Values drop their row if a policy of the attribute is ``"drop"`` and the attribute is not
+        declared complete.
         """
         return not self.complete and "drop" in (self.null, self.outside)
 
@@ -205,7 +205,7 @@ class Kind(ABC):
     def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
         """Check and set the fields of every kind except the levels.
 
-        It also sets the kind's own fields.
+        The function also sets the fields that only this kind has.
 
         Args:
             regular: the number of cells without ``other``.

@@ -1,8 +1,8 @@
 """Read the names of cells as users write them.
 
-Predicates, groups, public counts and further questions to a release read names in the same way. It
-follows the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the category
-``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+Predicates, groups, public counts and further questions to a release read names in the same way. A
+name is read by the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
+category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
 """
 
 import datetime as dt

@@ -32,7 +32,7 @@ _MOST_FACTORS = 2  # of a product whose amount stays within 64 bits while it is 
 class PerCellBound:
     """A bound on the rows of one unit that fall into one cell.
 
-    It reduces the cost of tables that have all its attributes, under Gaussian noise.
+    Under Gaussian noise, the bound reduces the cost of tables that have all its attributes.
 
     Args:
         rows: the largest number of rows of a unit that count in one cell.
@@ -78,7 +78,7 @@ class PerCellBound:
 class Measure:
     """A numeric column to be summed.
 
-    It is clipped to public bounds and counted in whole multiples of a unit.
+    Every value is clipped to public bounds and counted in whole multiples of a unit.
 
     Args:
         column: the name of the column.
@@ -248,8 +248,8 @@ class UnitCount(PerUnit):
     """A measure that counts the privacy units in each cell or group of cells.
 
     The amount of a unit is 1 in each of its cells. Along an attribute with groups, one cell holds
-    the count of a group, and no other group uses this cell (`places`). This holds for every cell
-    along the other attributes.
+    the count of a group, and no other group uses this cell (`places`). The same cells hold the
+    counts of groups in every cell along the other attributes.
 
     Args:
         attributes: at most 8 attributes, whose values together identify a cell. If there are none,
@@ -317,8 +317,9 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 def _group_cells(groups: Groups) -> tuple[int, ...]:
     """Return, for each group, the number of the cell that stores its count.
 
-    This is the last cell of the group. If an earlier group uses that cell, it is the nearest cell
-    before it that no earlier group uses; this cell need not belong to the group.
+    This is the last cell of the group. If an earlier group uses the last cell, the count is stored
+    at the nearest cell before it that no earlier group uses. This cell need not belong to the
+    group.
     """
     taken_positions: set[int] = set()
     positions = []
@@ -342,7 +343,7 @@ class UnitTotal(PerUnit):
     """A numeric column, added up for each privacy unit and then clipped.
 
     The values of a unit are added up in each cell of some attributes, and each total is clipped.
-    If values have heavy tails, this keeps far more of the sum than a bound on rows.
+    If values have heavy tails, clipped totals keep far more of the sum than a bound on rows does.
 
     Args:
         column: the name of the column.
@@ -530,11 +531,11 @@ class CompleteCount(Measure):
 class DeviationProduct(Measure):
     """A product of distances of values from the centres of their bounds.
 
-    With one factor, it is the distance. If the same factor occurs twice, it is the square of the
-    distance. Only complete rows count: rows that have a value of all measures of a statistic. So
-    all sums of the statistic are over the same rows. Covariances and regressions follow from such
-    sums. The measure is counted in whole multiples of ``divisor`` products of units; ``divisor`` is
-    the smallest number that keeps sums over 2^32 rows exact.
+    With one factor, the product is the distance. If the same factor occurs twice, the product is
+    the square of the distance. Only complete rows count: rows that have a value of all measures of
+    a statistic. So all sums of the statistic are over the same rows. Covariances and regressions
+    follow from such sums. The measure is counted in whole multiples of ``divisor`` products of
+    units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
 
     Args:
         factors: one or two measures of ``present``; the same measure twice means its square.
@@ -634,9 +635,9 @@ def column_measures(measure: Measure) -> tuple[Measure, ...]:
 
     For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
     a value. For a `DeviationProduct`, they are its factors, and for each measure of a complete row
-    whether there is a value. For a `CompleteCount`, they are only, for each of its measures,
-    whether there is a value. A count of units has no such measure. A total of units has the measure
-    of the amounts of its rows.
+    whether there is a value. For a `CompleteCount`, they only say, for each of its measures,
+    whether there is a value. A count of units has no measure of a single column. A total of units
+    has the measure of the amounts of its rows.
 
     >>> column_measures(Measure("income", 0, 10)), column_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

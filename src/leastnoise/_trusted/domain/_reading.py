@@ -1,6 +1,6 @@
 """Check names, and define how the text of a value is read.
 
-The author of the domain declares both; they are never inferred from the data.
+The author of the domain declares names and readings; they are never inferred from the data.
 """
 
 import re
@@ -42,7 +42,7 @@ def attribute_name(description: str, name: object) -> str:
 class Reading:
     """The rule by which the values of a column are read.
 
-    It applies before the kind of the attribute decides the cell.
+    The rule applies before the kind of the attribute decides the cell.
 
     Args:
         column: the column's name in the source, if it differs from the attribute's name.

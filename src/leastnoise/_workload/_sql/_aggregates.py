@@ -258,7 +258,7 @@ class AggregateReader:
         return self._of_one_box(node, quantile, boxes)
 
     def _distinct_count(self, node: Node, columns: Sequence[Node], boxes: Boxes) -> Node:
-        """Translate COUNT(DISTINCT unit), perhaps with a condition in a CASE."""
+        """Translate COUNT(DISTINCT unit), which may have a condition in a CASE."""
         exp = self.exp
         columns = [column.unnest() for column in columns]
         if len(columns) == 1 and isinstance(columns[0], (exp.Case, exp.If)):
@@ -591,8 +591,8 @@ class AggregateReader:
     def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
         """Return the boxes of cells and the result of each branch of a CASE.
 
-        If an earlier condition depends on a value outside the domain, its undecided rows are in no
-        branch.
+        If an earlier condition depends on a value outside the domain, the rows for which the
+        condition is undecided are in no branch.
         """
         results = case_results(case)
         if len(self._columns.attribute_names(clause, _conditions_of(case))) == 1:

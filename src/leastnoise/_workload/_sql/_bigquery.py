@@ -1,6 +1,7 @@
 """Translates BigQuery's date functions to DuckDB.
 
-In BigQuery the column is the first argument, and the unit is the last one.
+In date functions of BigQuery, the column is the first argument, and the unit of time is the last
+one.
 
 BigQuery's weeks begin on Sunday, unless the unit is ISOWEEK or names the day. DuckDB's weeks begin
 on Monday, so dates are moved by some days before truncation, and back after it.

@@ -160,8 +160,8 @@ QuotientOf = Callable[[Node], Combination | None]
 def read_expression(node: Node, sum_of: SumOf, quotient_of: QuotientOf) -> AnswerExpression | None:
     """Parse an expression of released answers, or return None.
 
-    The result is also None for a number times a single quotient, plus a number. Its interval is a
-    function of the interval of the quotient.
+    The result is also None for a number times a single quotient, plus a number. The interval of
+    such an expression is a function of the interval of the quotient.
 
     Args:
         node: an expression over released columns.

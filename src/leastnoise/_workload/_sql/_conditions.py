@@ -2,7 +2,7 @@
 
 A `CellBox` states, for some attributes, which cells, nulls and outside values ("parts" of the
 column) are kept. AND of conditions intersects boxes. OR across attributes is a union of boxes. The
-boxes are made disjoint. Then counts and sums over the union are sums over the boxes.
+boxes are made disjoint. Counts and sums over the union are then sums over the boxes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -120,7 +120,7 @@ def subtract(
 def _difference(domain: Domain, box: CellBox, removed: CellBox) -> list[CellBox]:
     """Return, as disjoint boxes, the part of a box outside another box.
 
-    There is at most one box for each attribute.
+    The result has at most one box for each attribute.
     """
     pieces = []
     parts = dict(box.parts)

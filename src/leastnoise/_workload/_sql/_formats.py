@@ -102,8 +102,8 @@ def _plain_format(match: re.Match[str]) -> str | None:
 def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
     """Return SQL functions for a date pattern that has no format code.
 
-    These patterns are the quarter, and names of months or days in upper or lower case or padded
-    with blanks.
+    Patterns without a format code are the quarter, and names of months or days in upper or lower
+    case or padded with blanks.
     """
     from sqlglot import exp
 

@@ -1,8 +1,8 @@
 """Translates functions of other databases to functions of DuckDB.
 
 This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET.
-It also replaces the current day by the day that the spec states. It changes the syntax tree before
-other modules read it.
+The module also replaces the current day by the day that the spec states. It changes the syntax tree
+before other modules read the tree.
 """
 
 import datetime as dt

@@ -1,9 +1,9 @@
 """Computes intervals of columns that are expressions of released answers.
 
-A monotone function of one answer maps the interval of the answer to another interval. Its ends are
-the smaller and the larger of the function's values at the two ends. The same holds for a monotone
-function of a combination of answers, whose interval follows from their covariances. For other
-expressions no interval is computed.
+A monotone function of one answer maps the interval of the answer to another interval. The new
+interval goes from the smaller to the larger of the function's values at the two ends. The same
+holds for a monotone function of a combination of answers, whose interval follows from the
+covariances of the answers. For other expressions no interval is computed.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,8 +2,8 @@
 
 Two kinds of tables can be joined: the further tables of the source, and public tables. A public
 table has an attribute as its key, and its other columns are levels of this attribute. So a join
-adds no new information: its columns are columns of the one table of the domain. An INNER JOIN
-becomes conditions in WHERE.
+adds no new information: the joined columns are columns of the one table of the domain. An INNER
+JOIN becomes conditions in WHERE.
 """
 
 from collections.abc import Collection, Mapping, Sequence

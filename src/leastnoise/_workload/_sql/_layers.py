@@ -2,7 +2,7 @@
 
 ``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP
 BY region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``. The intervals of
-its answers follow from their covariances.
+the merged SELECT follow from the covariances of its answers.
 """
 
 from collections.abc import Iterator

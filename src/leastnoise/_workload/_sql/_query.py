@@ -1,7 +1,7 @@
 """Runs the query of a statement on its released tables, in an empty DuckDB.
 
-The database reaches no file, no network and no variable of Python. Its tables contain only public
-groups of the selections and released numbers.
+The database reaches no file, no network and no variable of Python. The tables of the database
+contain only public groups of the selections and released numbers.
 """
 
 import datetime as dt

@@ -78,7 +78,7 @@ def constant_column_names(relation: Node) -> list[str]:
 def without_constants(select: Node, tree_of: TreeOf) -> Node:
     """Replace columns of queries of constants by the constants.
 
-    These queries are in cross joins, or are scalar subqueries.
+    The queries of constants are in cross joins, or are scalar subqueries.
     """
     from sqlglot import exp
 
@@ -117,7 +117,7 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
 def _leave_out_constants(select: Node, definitions: dict[str, dict[str, Node]]) -> None:
     """Remove constants from GROUP BY and ORDER BY, in place.
 
-    There, a number would mean the position of a column.
+    In GROUP BY and ORDER BY, a number would mean the position of a column.
     """
     for key in ("group", "order"):
         clause = select.args.get(key)

@@ -1,7 +1,7 @@
 """Rewrites means over units, such as AVG over the number of rows of each unit.
 
 The number of rows of a single unit is never published. The mean of these numbers is the number of
-rows divided by the number of units. Their sum is the number of rows.
+rows divided by the number of units. The sum of the units' numbers of rows is the number of rows.
 """
 
 from leastnoise._workload._sql._values import Node

@@ -102,8 +102,8 @@ def place_groups(
     """Determine which cells of an attribute each group consists of.
 
     A group consists of the parts with equal keys. Each part must have a cell, or the group's count
-    would differ from SQL. Only two groups may be omitted, if they have no cell: the group of nulls,
-    and the group of values outside the domain.
+    would differ from SQL. Only the group of nulls and the group of values outside the domain may be
+    omitted, if they have no cell.
 
     Args:
         kind: the attribute.

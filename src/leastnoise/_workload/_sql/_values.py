@@ -1,9 +1,9 @@
 """Computes SQL expressions of one attribute for all values of its column.
 
-An attribute has regular cells. After them come two parts that every column has in SQL: nulls, and
-values that are not in the domain's list. DuckDB computes an expression for public values of the
-cells, for a null, and for values outside the domain. It uses an empty database without access to
-files. So conditions have the three truth values of SQL, and a null falls into ELSE.
+An attribute has regular cells. After the regular cells come two parts that every column has in SQL:
+nulls, and values that are not in the domain's list. DuckDB computes an expression for public values
+of the cells, for a null, and for values outside the domain. DuckDB uses an empty database without
+access to files. So conditions have the three truth values of SQL, and a null falls into ELSE.
 """
 
 import datetime as dt
@@ -385,7 +385,7 @@ class _Expression:
     def _only_compares(self) -> bool:
         """Return whether the expression only compares the column with constants.
 
-        Then the result changes only at the constants of the comparisons.
+        The result of such an expression changes only at the constants of the comparisons.
         """
         allowed = f"{_COMPARISONS}|{_CARRIERS}"
         if isinstance(self._kind, Categories):
@@ -534,8 +534,8 @@ def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple
     """Return a column's SQL type, and (cell, value) pairs for all its values.
 
     Together they determine every expression. The pairs contain all values. For bins, they contain
-    every edge, every compared number, and one number between each two of these. Between these
-    numbers, a comparison does not change.
+    every edge, every compared number, and one number between each two of these. Between two of
+    these numbers, the result of a comparison does not change.
     """
     if isinstance(kind, (Bins, Edges)):
         return "DOUBLE", _numbers_in_bins(kind, sorted(set(compared)))
@@ -591,7 +591,7 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
     """Return numbers that represent all numbers outside the domain.
 
-    There is one for each interval between compared numbers.
+    There is one number for each interval between compared numbers.
 
     >>> numbers_outside(Integers(0, 9), [5])
     [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]
