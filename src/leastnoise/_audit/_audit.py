@@ -110,8 +110,8 @@ class LeastCostDistribution:
     def least_cost(self, units: int) -> float:
         """Return the least cost of any partition of a table of ``units`` units.
 
-        The best partition has one bucket. Alternatively it has the occupied cell as a separate
-        bucket, and one bucket for each subtree off the path to the cell.
+        The best partition has one bucket. Alternatively, the partition has the occupied cell as a
+        separate bucket, and one bucket for each subtree off the path to the cell.
         """
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
@@ -132,8 +132,8 @@ def _quadrature() -> tuple[FloatArray, FloatArray]:
 class QuantileDistribution:
     """The distribution of the cell that a private choice of a quantile returns.
 
-    It is computed from its definition, independently of the kernel. All units of the table have
-    equal rows.
+    The distribution is computed from its definition, independently of the kernel. All units of the
+    table have equal rows.
     """
 
     def __init__(
@@ -215,8 +215,8 @@ Steps: TypeAlias = Sequence[AuditedStep]
 def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
     """Return the steps that a mechanism takes on synthetic tables, by regime.
 
-    A regime is a branch of the mechanism. The counts of the tables are functions of the cells. They
-    are constant on one, few or many pieces, or differ at each cell.
+    A regime is a branch of the mechanism. The counts of the tables are functions of the cells. The
+    counts are constant on one, few or many pieces, or differ at each cell.
     """
     contract = release_contract(plan)
     run = mechanism_of(plan).prepare(plan)
@@ -431,7 +431,8 @@ def _add_selection_log_ratios(
 ) -> None:
     """Add the log likelihood ratios of a choice of quantiles to ``log_ratios``.
 
-    ``log_ratios`` is changed in place. Its shape is (2, trials), for the two tables.
+    ``log_ratios`` is changed in place. The shape of ``log_ratios`` is (2, trials), for the two
+    tables.
     """
     signed_ratios = []
     for sign, unit_rows in zip((1, -1), unit_pair, strict=True):

@@ -67,8 +67,8 @@ def draw_bars(picture: Picture) -> Spec:
 def suits_largest(picture: Picture) -> bool:
     """Return whether the largest cells of a table can be drawn.
 
-    This holds for any table with a key. Prefix sums are an exception, because their largest cells
-    are always the last.
+    The largest cells of any table with a key can be drawn, except for prefix sums, whose largest
+    cells are always the last.
     """
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
@@ -186,8 +186,9 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 def _dot_axis_ends(rows: Sequence[DotRow], *, marks_zero: bool = False) -> tuple[float, float]:
     """Return the ends of an axis that shows all values and most intervals.
 
-    An interval is not fully shown if it would make the axis over five times as long. The others
-    could then hardly be distinguished. The narrower half of the intervals is always shown.
+    An interval is not fully shown if it would make the axis over five times as long. The other
+    intervals could then hardly be distinguished. The narrower half of the intervals is always
+    shown.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
     if marks_zero:

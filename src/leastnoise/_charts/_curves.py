@@ -52,7 +52,7 @@ def find_time_axis(picture: Picture) -> int | None:
 def has_axis_above_zero(picture: Picture) -> bool:
     """Return whether a chart over time has an axis that begins above 0.
 
-    This is the case if the answers of all dates are far from 0. Changes could not be seen
+    The axis begins above 0 if the answers of all dates are far from 0. Changes could not be seen
     otherwise.
     """
     if find_time_axis(picture) is None or np.isnan(picture.answer).all():

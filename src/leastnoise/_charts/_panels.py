@@ -98,7 +98,8 @@ def draw_panels(picture: Picture) -> Spec:
 def has_own_scales(picture: Picture) -> bool:
     """Return whether the small charts need different scales for the answers.
 
-    This is the case if the largest answers of the groups differ by more than a factor of five.
+    They need different scales if the largest answers of the groups differ by more than a factor of
+    five.
     """
     panels, _ = _panel_and_line_axes(picture)
     largest = _largest_by_panel(picture, panels)

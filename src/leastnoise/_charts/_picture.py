@@ -209,7 +209,7 @@ def find_largest(values: FloatArray, count: int) -> IntArray:
 def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
     """Return how many of the positions in ``order`` are certainly the largest.
 
-    These are the first positions; their intervals lie above all other intervals.
+    These positions come first in ``order``, and their intervals lie above all other intervals.
     """
     is_other = np.ones(len(high), dtype=np.bool_)
     is_other[order] = False

@@ -1,8 +1,8 @@
 """Render charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG in a separate process without a network. It receives only
-published numbers, and never runs in the process that has read private rows. If it fails or hangs,
-the report has no pictures, but the release is complete.
+A JavaScript engine draws the SVG in a separate process without a network. The engine receives only
+published numbers, and never runs in the process that has read private rows. If the engine fails or
+hangs, the report has no pictures, but the release is complete.
 """
 
 import json

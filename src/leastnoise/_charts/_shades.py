@@ -95,8 +95,8 @@ def _shade_cells(
         The records of the cells; the encoding of colours; the largest absolute answer; and the
         encodings of axes and tooltips.
 
-    Two colours are used if over 5% of the cells are certainly below 0. Noise alone causes this for
-    a few cells in a hundred.
+    Two colours are used if over 5% of the cells are certainly below 0. Up to a few cells in a
+    hundred can appear certainly below 0 only because of noise.
     """
     rows = picture.rows()
     for row in rows:

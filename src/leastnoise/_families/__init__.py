@@ -5,8 +5,8 @@ Each file defines one family.
 A planner sees a family as a `FitFamily`. This is a function that takes the `Gram` matrix of the
 workload and the norm of the noise, and returns a strategy in whole numbers (``_gram``). Code that
 needs errors uses the `GramInverse` of a measured strategy: the inverse of its Gram matrix
-(``_inverse``). It is registered for the strategy's operator. Start reading with these two files,
-then continue with a short family such as `haar` in ``_tree``.
+(``_inverse``). The inverse is registered for the strategy's operator. Start reading with these two
+files, then continue with a short family such as `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``

@@ -7,8 +7,8 @@ satisfy F m = 0 and 1^T m = 1. The vector m is the *tilt*. The variance of a que
 (q m)^2 from the noise of the total, and q R q from the noise of the rows. R is the inverse of F^T F
 on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
 iteration of the Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is
-this cost, a single number. A search finds its best value (docs/mathematics.md, section 5). Pull 0
-is the split of ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this
+this cost, a single number. A search finds the best pull (docs/mathematics.md, section 5). Pull 0 is
+the split of ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this
 tilt.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
@@ -153,9 +153,10 @@ def balanced_rounding(rows: FloatArray, largest_entry: int) -> IntArray:
 class GroupContrasts(Dense):
     """Queries that contrast the count of each group with the total.
 
-    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
-    these rows with independent noise of variance g^2 s are equivalent to contrasts between the
-    groups, of norm 1, with noise of variance s. These rows are not measured by any plan.
+    The rows G of these queries are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the
+    partition P. So these rows with independent noise of variance g^2 s are equivalent to contrasts
+    between the groups, of norm 1, with noise of variance s. These rows are not measured by any
+    plan.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]

@@ -5,10 +5,10 @@ W is the matrix of m queries on one ordered attribute of n cells.
 For workloads that are matrices, this file finds three things: the cells that no query
 distinguishes, an order of the cells along a line, and a short form of M in that order.
 
-Planners see a family of strategies along one attribute as a function (`FitFamily`). A function of
-this kind fits a strategy in whole numbers to the matrix. The rounded strategy is measured, and the
-plan's error and privacy cost are computed from its integers. The inverse of the strategy's Gram
-matrix is registered for its operator: see ``_inverse``.
+Planners see a family of strategies along one attribute as a function (`FitFamily`). Such a function
+fits a strategy in whole numbers to the matrix. The rounded strategy is measured, and the plan's
+error and privacy cost are computed from its integers. The inverse of the strategy's Gram matrix is
+registered for its operator: see ``_inverse``.
 """
 
 import math
@@ -443,7 +443,7 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 def is_exchangeable(gram: Gram) -> bool:
     """Return whether no query distinguishes any two cells.
 
-    This holds if all entries of M are equal.
+    No query distinguishes the cells if all entries of M are equal.
     """
     diagonal = gram.diagonal()
     first = np.eye(1, gram.size)

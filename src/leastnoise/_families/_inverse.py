@@ -12,8 +12,8 @@ Every family registers its inverse with `structured_inverse` for its operator, i
 family. This file has the inverses for cells with a few rows, for any matrix and for runs of cells.
 
 The largest variance of all intervals is found without a list of intervals. An interval is the
-difference of two prefix sums. So its variance is C_ii + C_jj - 2 C_ij, where C is the covariance of
-the n + 1 prefix sums (including the empty sum).
+difference of two prefix sums. So the variance of an interval is C_ii + C_jj - 2 C_ij, where C is
+the covariance of the n + 1 prefix sums (including the empty sum).
 
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in
     docs/mathematics.md.

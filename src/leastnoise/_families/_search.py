@@ -2,8 +2,8 @@
 
 Descents minimise the logarithm of an error.
 
-Searches check the CPU time between their steps. When the deadline has passed, they return the best
-result so far.
+Searches check the CPU time between their steps. When the deadline has passed, searches return the
+best result so far.
 
 The descent over coefficients of at least 0 is limited-memory BFGS, projected on the bounds. In
 every step, the coefficients that are at a bound and would leave it are fixed. The other

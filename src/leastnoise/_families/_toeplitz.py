@@ -344,8 +344,8 @@ WeightedQueries = Sequence[tuple[float, Operator]]
 def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
     """Return candidate lower triangular strategies along a time attribute.
 
-    These are the lower triangular equivalent of the Gaussian optimum or, for many cells, strategies
-    in closed form.
+    The candidates are the lower triangular equivalent of the Gaussian optimum or, for many cells,
+    strategies in closed form.
     """
     if gram.size > MOST_TRIANGULAR:
         return [
@@ -477,7 +477,8 @@ def ending_variances(factor: Factor, operator: Operator, cell_counts: Sequence[i
     """Return the summed variances of the queries that end at given cells.
 
     All variances are at unit noise. For each number of cells t, these are the variances of the
-    queries that end with cell t. They are computed at the time when the first t cells have ended.
+    queries that end with cell t. The variances are computed for the time when the first t cells
+    have ended.
     """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change

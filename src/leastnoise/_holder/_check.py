@@ -1,8 +1,8 @@
 """Count exactly how rows fit a domain, for the data holder only.
 
-No release depends on this module. It imports private files of `_trusted.reading`, because it counts
-rows exactly as reading encodes them. The contract "only the session reads rows" in `pyproject.toml`
-allows these imports.
+No release depends on this module. This module imports private files of `_trusted.reading`, because
+it counts rows exactly as reading encodes them. The contract "only the session reads rows" in
+`pyproject.toml` allows these imports.
 """
 
 import os

@@ -251,9 +251,9 @@ def _with_drafted_bounds(
 
     At first the bounds enclose the occupied cells, without a share `TAIL_SHARE` of their rows at
     each end. Each bound is then moved outwards as long as more than this share of rows appears to
-    be beyond it. A step goes over the shortest run of neighbouring cells with a sum that noise
-    alone would rarely cause. Whole runs are tested, because many small cells together can have many
-    rows.
+    be beyond it. Each step moves the bound past the shortest run of neighbouring cells whose sum
+    only noise would rarely cause. Whole runs are tested, because many small cells together can have
+    many rows.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
     shares = np.cumsum(weights) / weights.sum()

@@ -46,7 +46,7 @@ def level_of_two_intervals(level: float) -> float:
 def share_interval(part: Interval, whole: Interval) -> Interval:
     """Return the share of a part.
 
-    Its interval holds if both intervals hold.
+    The interval of a share holds if both of these intervals hold.
     """
     if whole.value <= 0:
         return Interval(0.0, 0.0, 1.0)

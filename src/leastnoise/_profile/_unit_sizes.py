@@ -179,9 +179,9 @@ def _count_reached_cells(units_beyond: Sequence[Interval]) -> int:
 def _choose_limit(units_beyond: Sequence[Interval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
-    It is the smallest end that enough units do not exceed. The search also stops if the number of
-    units beyond is smaller than its error. Otherwise, noise in the cells of many rows could lead to
-    a large limit.
+    The limit is the smallest end that enough units do not exceed. The search also stops if the
+    number of units beyond is smaller than its error. Otherwise, noise in the cells of many rows
+    could lead to a large limit.
     """
     most_units = (1 - COVERED_UNITS) * units_beyond[0].value
     position = 0

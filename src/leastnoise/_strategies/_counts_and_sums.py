@@ -3,14 +3,14 @@
 A table measures, in each cell, the distances of values from both ends of the measure.
 
 Let R be the distance between the ends of a measure, and m the middle of the ends. A row with value
-v adds v - low to one end and high - v to the other end. So the two ends cost as much as a count. If
-each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has the variance s^2 / 2,
-plus m^2 times the variance of the count. So a planner's strategy for counts can be measured on both
-ends. It is planned for counts, with the combined importance of counts and sums. Tables that are
-requested only as counts are planned separately. With Gaussian noise, the counts of all tables are
-measured as well. Otherwise the two ends would determine counts and centred sums with a fixed ratio
-of errors. The split of the budget between these parts is searched, with the exact error
-(docs/mathematics.md, section 8).
+v adds v - low to one end and high - v to the other end. So measuring both ends costs as much as
+measuring a count. If each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has
+the variance s^2 / 2, plus m^2 times the variance of the count. So a planner's strategy for counts
+can be measured on both ends. The strategy is planned for counts, with the combined importance of
+counts and sums. Tables that are requested only as counts are planned separately. With Gaussian
+noise, the counts of all tables are measured as well. Without these counts, the two ends would
+determine counts and centred sums with a fixed ratio of errors. The split of the budget between
+these parts is searched, with the exact error (docs/mathematics.md, section 8).
 """
 
 import math
@@ -149,8 +149,8 @@ def _tables_of_distances(
 def _other_tables(problem: PlanningProblem, count_measures: _Counts) -> list[Product]:
     """Return the tables to measure besides distances of values from bounds.
 
-    These are all other tables and, with Gaussian noise, also the counts of the tables measured at
-    both ends.
+    The result has all other tables and, with Gaussian noise, also the counts of the tables measured
+    at both ends.
     """
     workload = problem.workload
     if problem.norm == 1:
@@ -233,8 +233,8 @@ def _exponents_of_separate_parts(
 ) -> list[float] | None:
     """Return the best exponents of parts that have only the budget in common.
 
-    They have a closed form if the error of each part is a power of its budget. The result is None
-    otherwise.
+    The exponents have a closed form if the error of each part is a power of its budget. The result
+    is None otherwise.
     """
     largest_weight = max(weight for part, _ in parts for _, weight in part)
     measures_of_parts = sum(len(answered.measures) for _, answered in parts)
@@ -288,9 +288,9 @@ def _search_exponents(
 def _searched_parts(count: int) -> list[int]:
     """Return the indices of the parts whose weights are searched, in order.
 
-    If there are many parts, only the weight of the last part is searched. That part has the tables
-    that are not measured at both ends. Each other part has a single measure, whose importance
-    determines its weight.
+    If there are many parts, only the weight of the last part is searched. The last part has the
+    tables that are not measured at both ends. Each other part has a single measure, whose
+    importance determines its weight.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]

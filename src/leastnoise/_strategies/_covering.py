@@ -1,12 +1,12 @@
 """Choose the marginals to measure under a pure budget: covering designs.
 
 A few larger tables that contain all requested tables lead to much smaller errors than any weights
-inside the workload's downward closure. The reason is that the budget is split over fewer tables.
-The problem is not convex, and a weight of 0 stays 0 under every descent. So several families of
-tables ("starts") are compared with approximate weights, and exact weights are computed only for the
-best family. The search starts from four designs: the requested tables, merged pairs of requested
-tables, greedily chosen cuboids, and block designs with attributes placed on their points. No array
-has size N or 2^d, and tables are not searched one by one (docs/decisions/planning.md).
+inside the workload's downward closure. The errors are smaller because the budget is split over
+fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent. So several
+families of tables ("starts") are compared with approximate weights, and exact weights are computed
+only for the best family. The search starts from four designs: the requested tables, merged pairs of
+requested tables, greedily chosen cuboids, and block designs with attributes placed on their points.
+No array has size N or 2^d, and tables are not searched one by one (docs/decisions/planning.md).
 
 A strategy along an attribute acts like an attribute of kappa cells, where kappa is the variance of
 the total along the attribute. For the choice of tables, kappa is rounded to a whole number; the
@@ -20,7 +20,8 @@ attributes, some points stay empty.
 marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
 are measured, each has the noise variance s^2 (Laplace) or s (Gaussian), in units of the noise of a
 single marginal. The variance of an answer is this variance times the number of added cells. This is
-strategy C of Cormode et al. If the budgets follow cube roots instead of being equal, it is C+.
+strategy C of Cormode et al. If the budgets follow cube roots instead of being equal, this is
+strategy C+.
 
 Source: strategy C of Ding et al. (SIGMOD 2011), PriView (SIGMOD 2014); Handbook of Combinatorial
     Designs for cyclic designs.
@@ -276,8 +277,8 @@ def cover_errors(
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
     """Return the tables to choose from to cover the requested tables.
 
-    These are all marginals. If there are too many, they are the requested marginals and the unions
-    of any two of them.
+    These are all marginals. If there are too many candidates, the result has the requested
+    marginals and the unions of any two of them.
     """
     used = sorted({i for attributes in requested for i in attributes})
     if len(requested) << len(used) <= _MOST_PAIRS:
@@ -461,7 +462,7 @@ def _start_families(
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield names and tables of starting designs that may be incomplete.
 
-    If many tables are requested, there are fewer families.
+    If many tables are requested, fewer starting designs are tried.
     """
     rng = np.random.default_rng(_PLACEMENT_SEED)
     used = sorted({i for attributes in requested for i in attributes})
@@ -493,8 +494,8 @@ def _merge_tables(
     In each step, the best pair is merged.
 
     Let e_S be the error that a unit of noise on S adds to the tables that S answers. If the budget
-    of each S is proportional to e_S^(1/3), the error is (sum of e_S^(1/3))^3. This is the best
-    start for workloads without symmetry.
+    of each S is proportional to e_S^(1/3), the error is (sum of e_S^(1/3))^3. Merged pairs are the
+    best start for workloads without symmetry.
     """
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
     member = np.zeros((len(requested), len(closure.shape)))

@@ -10,11 +10,11 @@ What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What
 An adaptive grid uses the tree of halved blocks of two attributes. Noisy counts and public numbers
 determine how many blocks are measured first, and how these blocks are divided and joined.
 
-A model first measures the table of every single attribute. It then measures tables of pairs of
+A model first measures the table of every single attribute. A model then measures tables of pairs of
 attributes on bins; the number of rows of a bin is half the size of the noise. Budget shares depend
-only on sizes and on earlier noisy counts. For least squared error, the precision of a table
-of n cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no
-exponent was better than 0.66.
+only on sizes and on earlier noisy counts. For least squared error, the precision of a table of n
+cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no exponent
+was better than 0.66.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -83,9 +83,9 @@ def difference_costs(
 ) -> list[FloatArray]:
     """Return the squared error that a unit error in each difference causes.
 
-    There is one number for each level and each aligned block. The difference is between the counts
-    of the two halves of the block. The squared error is the total over all queries of the workload.
-    ``left_sizes`` and ``right_sizes`` are the numbers of cells in the halves, by level.
+    The result has one number for each level and each aligned block. The difference is between the
+    counts of the two halves of the block. The squared error is the total over all queries of the
+    workload. ``left_sizes`` and ``right_sizes`` are the numbers of cells in the halves, by level.
     """
     costs = []
     for level, (before, after) in enumerate(zip(left_sizes, right_sizes, strict=True)):
@@ -161,8 +161,8 @@ def first_levels(
     The widest blocks have an eighth of all cells, because a total or prefix sum that consists of
     many blocks includes the noise of all of them. The levels between these blocks and the cells
     have about equal ratios of widths, at most 16. The weights have the least error for the costs.
-    They are then multiplied by 1.3 for each level: shrinkage removes noise from narrow blocks, so
-    wide blocks get more of the budget.
+    The weights are then multiplied by 1.3 for each level: shrinkage removes noise from narrow
+    blocks, so wide blocks get more of the budget.
     """
     from scipy.optimize import minimize
 

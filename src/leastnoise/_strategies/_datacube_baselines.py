@@ -1,18 +1,18 @@
 """Strategies from papers, which are used only if the user names them.
 
-``cuboids`` measures greedily chosen tables from which all requested tables can be summed. These are
-the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
+``cuboids`` measures greedily chosen tables from which all requested tables can be summed.
+``cuboids_even`` and ``cuboids`` are the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
 ``fourier`` measures the Fourier coefficients of the requested marginals. It uses the binary coding
 of the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
-ceil(log2 n) bits. Its coefficients are the sums of its cells multiplied by the 2^m - 1 non-constant
-sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each count is multiplied
-by a product of such signs along tau. The coefficients on tau are the sums of the results over all
-cells. All coefficients on the same set tau contribute equally to the requested tables, so they have
-a common weight. Its best value has a closed form for every set.
+ceil(log2 n) bits. The coefficients of the attribute are the sums of its cells multiplied by the 2^m
+- 1 non-constant sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each
+count is multiplied by a product of such signs along tau. The coefficients on tau are the sums of
+the results over all cells. All coefficients on the same set tau contribute equally to the requested
+tables, so they have a common weight. The best value of this weight has a closed form for every set.
 
 ``residual_max`` measures the same spaces as ``residual``. It minimises the largest variance of a
-cell, not the sum of variances (ResidualPlanner, arXiv 2305.08175).
+cell instead of the sum of variances (ResidualPlanner, arXiv 2305.08175).
 """
 
 import math
@@ -279,7 +279,7 @@ def residual_noise_max(
     """Return noise variances of least maximum, the maximum, and a bound.
 
     The maximum is over the variances of cells of the tables ``sets``. The bound is a lower bound on
-    it.
+    this maximum.
 
     The dual over convex combinations of the cell variances is concave. Its gradient is the vector
     of variances at the noise that is optimal for the combination (ResidualPlanner). The result is

@@ -1,8 +1,9 @@
 """Measure one-way tables in groups with joint K-norm noise.
 
 A row is in one cell of every one-way table, so all tables have the same total. K-norm noise has
-equal totals in all tables. This makes it smaller than independent Laplace noise, for example 1.71
-times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
+equal totals in all tables. Therefore K-norm noise is smaller than independent Laplace noise, for
+example by a factor of 1.71 for sixteen tables of three cells. ``_error._k_norm`` computes its
+errors.
 
 Tables of very different sizes have less error in separate groups. With a share epsilon_g of the
 budget, a group g has the error E_g / epsilon_g^2, where E_g is its squared error at epsilon 1. So
@@ -14,8 +15,8 @@ All other tables of the workload form an additional group. These tables are plan
 workload: by p-Identity if an attribute has queries other than its cells, otherwise by covering
 tables. The final weights of groups and tables minimise the error after recovery. In the residual
 basis, a group with the weight theta adds 2 theta^2 / T to the precision of the total. T is the
-variance of the total at scale 1. It adds 2 theta^2 / s to the precision of contrasts of norm 1
-along a table. s is the variance of such a contrast at scale 1.
+variance of the total at scale 1. The group adds 2 theta^2 / s to the precision of contrasts of norm
+1 along a table, where s is the variance of such a contrast at scale 1.
 
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """

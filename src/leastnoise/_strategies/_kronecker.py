@@ -216,9 +216,10 @@ def _certificate(workload: Workload, attribute_bounds: Mapping[str, float]) -> f
 
     The bounds of the attributes are combined. The result is 0 if no bound is known.
 
-    If all queries are along one attribute, its bound is the bound of the workload. For a single
-    product, the Kronecker product of the attributes' dual solutions is a dual solution, so the
-    bounds are multiplied. The bound of an attribute with only cell queries is its number of cells.
+    If all queries are along one attribute, the bound of this attribute is the bound of the
+    workload. For a single product, the Kronecker product of the attributes' dual solutions is a
+    dual solution, so the bounds are multiplied. The bound of an attribute with only cell queries is
+    its number of cells.
     """
     attribute_sets = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
@@ -237,8 +238,8 @@ def _certificate(workload: Workload, attribute_bounds: Mapping[str, float]) -> f
 def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
-    The fit uses all the available time. The first sweeps fit hierarchies. This is fast and
-    also determines the weights of the queries along each attribute.
+    The fit uses all the available time. The first sweeps fit hierarchies. These first fits are
+    fast, and also determine the weights of the queries along each attribute.
     """
     least, most = (
         seconds(problem.workload, 1)

@@ -3,7 +3,7 @@
 Suppose that one attribute is queried by nested levels and all others by cells. Then there is a
 candidate table for each level and each requested set of other attributes. In the notation of
 ``_error._product``, let a(l) be the precision of level l on a residual space tau of the other
-attributes. It is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times the
+attributes. a(l) is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times the
 product of 1 / n_i over the attributes of S that are not in tau. The error is the error of levels
 with these precisions.
 
@@ -11,8 +11,8 @@ With Gaussian noise, the error is convex in theta^2. For equal groups, its minim
 over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
 gets a separate weight if that lowers the error by over 1%. With Laplace noise, the error is not
 convex, and a weight of 0 stays 0 in a descent. So the search starts with the best single table that
-determines all queries. It then adds tables one at a time: always the table that reduces the error
-most. At the optimum, most tables have weight 0.
+determines all queries. The search then adds tables one at a time: always the table that reduces the
+error most. At the optimum, most tables have weight 0.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+; here the weights are the best weights after
     recovery. The levels are from this project.
@@ -208,9 +208,9 @@ class _GroupWeights:
 
     The privacy cost of a cell is the sum of the squared weights of all groups that contain it. No
     cell may cost more than 1. From the total downwards, every group gets a budget from its parent.
-    It divides this budget between the tables of its level and its child groups. A point of the
-    search has, level by level, a row of positive shares for every orbit. The row has one share for
-    each table, and a last share for the groups inside.
+    The group divides this budget between the tables of its level and its child groups. A point of
+    the search has, level by level, a row of positive shares for every orbit. The row has one share
+    for each table, and a last share for the groups inside.
     """
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:

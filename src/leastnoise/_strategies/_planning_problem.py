@@ -160,7 +160,7 @@ def base_seconds(workload: Workload) -> float:
 def contained_planners(workload: Workload) -> tuple[str, ...]:
     """Return names of planners that `covering` or `residual` never lose to.
 
-    The names are valid for this workload.
+    The names are valid for the workload of the problem.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:
@@ -195,7 +195,8 @@ def fits_within_a_minute(workload: Workload) -> bool:
 class Planner:
     """A planner: its function, description, limits and time estimates.
 
-    The automatic choice, ``compare``, the command line's help and the page of strategies use them.
+    The automatic choice, ``compare``, the command line's help and the page of strategies use this
+    record.
 
     Attributes:
         name: the name by which users choose the planner.

@@ -1,11 +1,12 @@
 """Marginals in the residual basis, where every design is diagonal.
 
 The space of data vectors splits into orthogonal pieces U_tau, one for each attribute set tau. U_tau
-has contrasts on the attributes of tau and totals over all other attributes. Its dimension is
-prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the noise
-scale is proportional to 1 / theta: unit noise is added to theta times the cells). This adds the
-precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing otherwise. The common
-factor N would overflow for 100 attributes, so it is divided out everywhere in this package:
+has contrasts on the attributes of tau and totals over all other attributes. The dimension of U_tau
+is prod_{i in tau} (n_i - 1). Let all cells of the marginal S be measured with weight theta (the
+noise scale is proportional to 1 / theta: unit noise is added to theta times the cells). This
+measurement adds the precision theta^2 N / size(S) to U_tau if tau is inside S, and adds nothing
+otherwise. The common factor N would overflow for 100 attributes, so it is divided out everywhere in
+this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau = prod_{i in tau} (n_i - 1) * sum over requested T containing tau of weight_T^2 / size(T)
@@ -16,8 +17,8 @@ Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXi
 
 Two functions compute the share of the budget of each measured marginal. `grouped_budgets` is a
 closed form without recovery by least squares. `least_error` is a descent with recovery (convex in
-theta^2 only for Gaussian budgets). "Error" is the total squared error at unit noise. Multiply it by
-2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
+theta^2 only for Gaussian budgets). "Error" is the total squared error at unit noise. Multiply this
+error by 2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
 """
 
 import itertools
@@ -138,7 +139,7 @@ def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> Float
 def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matrix:
     """Return the matrix K that maps squared weights to precisions.
 
-    Its shape is (sets of the closure, measured tables); it is sparse if large.
+    K has the shape (sets of the closure, measured tables); it is a sparse matrix if it is large.
     """
     parts = [(np.zeros(0, dtype=np.int64),) * 2]
     for positions, rows in _by_size(tables):

@@ -1,7 +1,8 @@
 """Privacy costs of residual spaces, which determine their budget shares.
 
 A residual space is measured by its contrasts with a squared weight u. If all rows of a unit may be
-in one cell, this costs u times a product: 1 - 1 / n_i over the attributes of the space.
+in one cell, measuring the space costs u times the product of 1 - 1 / n_i over the attributes of the
+space.
 
 If a unit has at most m rows in each cell of one attribute G, its shift is smaller. Let tau be a
 space without G. Let v be its squared weight, and u the squared weight of tau with G. Let N be the
@@ -173,8 +174,8 @@ def _squared_row_counts(
 ) -> tuple[float, float]:
     """Return the sum of squared row counts by cell, and the squared total.
 
-    Both numbers are exact if the rows fill whole cells. They are also exact for ``max_rows`` rows.
-    In between, they are interpolated linearly.
+    Both numbers are exact if the rows fill whole cells. The numbers are also exact for ``max_rows``
+    rows. In between, they are interpolated linearly.
     """
     full = min(int(rows_of_unit) // max_rows_in_cell * max_rows_in_cell, max_rows)
     last_cell = min(max_rows_in_cell, max_rows - full)

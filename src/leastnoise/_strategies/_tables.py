@@ -3,17 +3,18 @@
 The optimisation is diagonal in the residual basis.
 
 In the notation of ``_error._product``, let a table measure the product of the attributes'
-strategies over a set S with weight theta. It adds a term to lambda(tau): theta^2 times the product
-of 1 / kappa_i over S without tau. The workload's total squared error is the sum over tau of c(tau)
-/ lambda(tau). Sums of a measure are queries on a second data vector. They use the same budget.
+strategies over a set S with weight theta. The table adds a term to lambda(tau): theta^2 times the
+product of 1 / kappa_i over S without tau. The workload's total squared error is the sum over tau of
+c(tau) / lambda(tau). Sums of a measure are queries on a second data vector. They use the same
+budget.
 
 The planners of this file use this optimisation. ``identity`` measures every cell of the joint
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
 optimal for marginals under Gaussian noise: it measures every residual space separately, with its
-own noise. For a set tau of attributes, it measures the contrasts along all attributes of tau. Each
-row has noise in proportion to its norm. So the noise of the residual table is the projection of
-independent noise on its cells. The sum of variances is then the least among all mechanisms for
-marginals.
+own noise. For a set tau of attributes, ``residual`` measures the contrasts along all attributes of
+tau. Each row has noise in proportion to its norm. So the noise of the residual table is the
+projection of independent noise on its cells. The sum of variances is then the least among all
+mechanisms for marginals.
 
 Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
     general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
@@ -31,8 +32,7 @@ With q = S y, the dual function is
     Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)
                                            and q = S^2 y.
 
-This is a lower bound for every y. The bound is attained if all columns with y_j > 0 have equal
-costs.
+Every y gives a lower bound. The bound is attained if all columns with y_j > 0 have equal costs.
 
 Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequality.
 """
@@ -118,7 +118,7 @@ def attribute_sets_with_joint(
 def check_table_size(block: Block) -> Block:
     """Return the block.
 
-    Raises `NotApplicable` if its table is too large.
+    Raises `NotApplicable` if the joint table is too large.
     """
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if cells > MOST_TABLE_CELLS:
@@ -387,8 +387,8 @@ def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False
 
     The budget is split for the least error, or with ``has_equal_noise`` for equal noise.
 
-    In addition to the cells and the groups of a level, a hidden cell is measured. It does not
-    increase the cost of any row.
+    In addition to the cells and the groups of a level, a hidden cell is measured. Measuring the
+    hidden cell does not increase the cost of any row.
 
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
@@ -450,7 +450,7 @@ def _inverse_seconds(workload: Workload) -> float:
 
     These computations are not limited by a deadline.
 
-    If an attribute is queried in several ways, one inverse is over the joint cells.
+    If the tables have different query sets on an attribute, one inverse is over the joint cells.
     """
     operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names

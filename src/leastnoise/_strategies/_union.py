@@ -5,8 +5,8 @@ Each part has a separate strategy along every attribute. Least squares combines 
 No single strategy along an attribute is good for queries on cells and for queries on groups of
 cells: groups do not determine their cells, and a sum of cells includes the noise of all its cells.
 Therefore, the products are divided into two parts. Each part gets a separate table. Along every
-attribute of this table, cells that its queries do not separate are merged. The budget is split for
-the least total error of the two parts.
+attribute of a table, cells that its queries do not separate are merged. The budget is split for the
+least total error of the two parts.
 
 Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part only from its own table.
     In contrast, all answers use the two tables here.
@@ -101,8 +101,8 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
     """Return candidate divisions of the products into two parts.
 
     A candidate separates the products with the same query set (or with none) along an attribute
-    from all other products. It has a flag for each product: whether it belongs to the second part.
-    The first product always belongs to the first part.
+    from all other products. A candidate has a flag for each product, which says whether the product
+    belongs to the second part. The first product always belongs to the first part.
     """
     sets: set[tuple[str, QuerySet | None]] = {
         (name, query_set)

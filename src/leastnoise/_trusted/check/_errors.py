@@ -60,7 +60,7 @@ class LedgerError(LeastNoiseError):
 class GuardError(LeastNoiseError):
     """The guard stopped a release; only the guard was paid.
 
-    It stops a release if, with high confidence, fewer than half of the rows are used.
+    The guard stops a release if, with high confidence, fewer than half of the rows are used.
     """
 
 
@@ -164,7 +164,7 @@ def exact(name: str, value: Exact) -> Fraction:
 def exact_positive(name: str, value: Exact) -> Fraction:
     """Convert a number above 0 to an exact fraction.
 
-    Raises an error unless it is above 0.
+    Raises an error unless the number is above 0.
 
     >>> exact_positive("rho", "0.5")
     Fraction(1, 2)
@@ -178,7 +178,7 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """Check that an integer is within limits, and return it.
 
-    Raises an error unless it is from ``low`` to ``high``.
+    Raises an error unless the integer is from ``low`` to ``high``.
 
     >>> whole("ways", 2, 0)
     2
@@ -201,7 +201,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """Check that a word is allowed, and return it.
 
-    Raises an error unless it is one of the allowed words.
+    Raises an error unless the value is one of the allowed words.
 
     >>> one_of("neighbours", "replace", ["add_remove", "replace"])
     'replace'

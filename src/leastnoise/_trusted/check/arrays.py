@@ -1,6 +1,6 @@
 """Define the types of arrays.
 
-They are separate from the checks, so that the command line starts without numpy.
+Checks of arrays are in a separate module, so that the command line starts without numpy.
 """
 
 from typing import Any, TypeAlias

@@ -30,10 +30,10 @@ class ProgressLine(ABC):
 class RowProgress:
     """The progress of reading rows, which never reveals a number of rows.
 
-    Readers of private data accept only an object of exactly this class. While they read, they call
-    nothing else. It stores no number of rows. It passes text with whole percents to the line. It
-    counts its calls only if blocks of bytes are read, because the number of chunks of rows would
-    reveal the number of rows.
+    Readers of private data accept only an object of exactly this class. While they read rows, they
+    call nothing but this object. It stores no number of rows. The object passes text with whole
+    percents to the line. It counts its calls only if blocks of bytes are read, because the number
+    of chunks of rows would reveal the number of rows.
 
     Args:
         line: the progress line.

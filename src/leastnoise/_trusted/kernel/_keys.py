@@ -36,7 +36,7 @@ class FoundKeys:
 class KeySearch:
     """A search for the keys of an attribute that enough units have.
 
-    It is the only step of its series. The budget of the series has a delta.
+    The search is the only step of its series. The budget of the series has a delta.
 
     Args:
         attribute: name of the attribute whose keys are searched for.
@@ -71,7 +71,7 @@ class KeySearch:
     def verify(self, privacy: Privacy) -> ApproxDP:
         """Return the budget of the search.
 
-        Raises an error unless the rule satisfies it (U1).
+        Raises an error unless the rule satisfies the budget (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.

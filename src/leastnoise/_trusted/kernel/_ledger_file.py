@@ -236,7 +236,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 def hash_row(row: Sequence[object]) -> str:
     """Return the SHA-256 of the unchanging values of a row, in hexadecimal.
 
-    It detects a flipped bit on the disk; it does not prevent forgery.
+    The digest detects a flipped bit on the disk; it does not prevent forgery.
     """
     return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
 
@@ -414,7 +414,7 @@ def _entry_of_row(
 def checked_text(name: str, value: object, min_length: int = 0) -> str:
     """Return a text.
 
-    Raises an error if the ledger cannot store it.
+    Raises an error if the ledger cannot store the value.
 
     Raises:
         InputError: the value has another class; its length is not allowed; it has a null character;

@@ -65,7 +65,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
     """Return the exact cost.
 
-    Raises an error unless the declared budget covers it (K1).
+    Raises an error unless the declared budget covers the cost (K1).
 
     Args:
         measurements: the queries, their noise and their declared budget.
@@ -200,7 +200,8 @@ def _sums_of_end_distances(
     """Yield the sums of v - low and of high - v, from the sums of v.
 
     ``low`` and ``high`` are the bounds of the measure. The number of values or of rows in each cell
-    is counted as well. Each array has the sums of v - low of all cells, and then the others.
+    is counted as well. Each array has the sums of v - low of all cells, and then the sums of high -
+    v.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(

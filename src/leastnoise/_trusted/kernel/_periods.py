@@ -269,7 +269,7 @@ def answers_of_last_period(
 ) -> tuple[SignedArray, ...]:
     """Return the noisy answers of the last closed period.
 
-    They are a function of ``closed``, so every call returns the same answers (P3).
+    The answers are a function of ``closed``, so every call returns the same answers (P3).
 
     Args:
         measurements: the measurements of all periods together.
@@ -314,7 +314,7 @@ def answers_of_last_period(
 def fingerprint_measurements(measurements: Measurements, along: str, late: str) -> str:
     """Return a fingerprint of the answers of measurements (P4).
 
-    It covers their answers to fixed test counts, and their noise scales.
+    The fingerprint covers the answers to fixed test counts, and the noise scales.
 
     Args:
         measurements: the measurements of all periods together.

@@ -32,7 +32,8 @@ class LeastCost:
 
     The blocks come from a tree; the cost estimates how much structure buckets find in the data.
 
-    It is a frozen value of public numbers, and the only kind of choice in a series of steps.
+    The request is a frozen value of public numbers, and the only kind of choice in a series of
+    steps.
 
     Args:
         attributes: one attribute, whose cells lie on a line, or two attributes. The cells of the
@@ -218,7 +219,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
 def largest_count(cell_count: int) -> int:
     """Return the largest count that lets all costs fit int64 (C2).
 
-    Clipping to it keeps neighbours at a distance of at most 1.
+    Clipping to this count keeps neighbours at a distance of at most 1.
 
     Args:
         cell_count: number of cells, at least 1.

@@ -141,9 +141,9 @@ class QuantileSelection:
     def distances(self, counts: IntArray) -> IntArray:
         """Return how far each cell's rank in one group is from the target rank.
 
-        The distance is in units of a row divided by the denominator of the share. It is 0 for the
-        first cell at which the cumulative count reaches the target, and at least 1 for all others
-        (S2).
+        The distance is in units of a row divided by the denominator of the share. The distance is 0
+        for the first cell at which the cumulative count reaches the target, and at least 1 for all
+        others (S2).
 
         Args:
             counts: int64 of shape (cells,); private.

@@ -1,6 +1,6 @@
 """Provide the parts that all samplers share, from raw bits to exact tables.
 
-These include uniform integers, checked scales, rejection in blocks and exact coins.
+The shared parts include uniform integers, checked scales, rejection in blocks and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 in this folder.
@@ -224,7 +224,7 @@ class LazyReals:
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Toss coins whose probabilities are the reals with these indices (B2).
 
-        It compares the first 8 binary digits, then 64, then as many as needed.
+        A toss compares the first 8 binary digits, then 64, then as many as needed.
         """
         leading = self.leading[index]
         first = random_bytes(index.size, entropy)

@@ -187,7 +187,8 @@ class ReleaseContract:
     def shared_budget(self) -> Budget:
         """The budget that adaptive steps share.
 
-        This is the declared budget or, for steps that share mu squared, half of it as rho.
+        The shared budget is the declared budget or, for steps that share mu squared, half of it as
+        rho.
         """
         if self.shared_mu_squared is None:
             return self.privacy.budget
@@ -202,8 +203,8 @@ class ReleaseContract:
 class _PrivateState:
     """The private rows, the source of noise and the charges of a series.
 
-    They are stored outside the `Series` object, so that no reference leads from the object to the
-    rows (K7).
+    This state is stored outside the `Series` object, so that no reference leads from the object to
+    the rows (K7).
 
     Attributes:
         table: the encoded rows; None if only recorded steps are requested.
@@ -377,7 +378,7 @@ class Series(Immutable):
     def choose(self, selection: LeastCost) -> Fraction:
         """Draw the noisy least cost of a partition.
 
-        This is the next step of the series.
+        The draw is the next step of the series.
 
         Args:
             selection: the choice, with its epsilon.
@@ -408,7 +409,7 @@ class Series(Immutable):
     def choose_quantile_cells(self, selection: QuantileSelection) -> IntArray:
         """Choose the cells that contain quantiles.
 
-        This is the next step of the series.
+        The draw is the next step of the series.
 
         Args:
             selection: the quantile, its groups and its epsilon.
@@ -482,7 +483,7 @@ class Series(Immutable):
     def measure(self, measurements: Measurements) -> Observation:
         """Draw the noisy answers to queries.
 
-        This is the next step of the series.
+        The draw is the next step of the series.
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the
@@ -630,7 +631,7 @@ class Series(Immutable):
 class UnpaidSeries(Series):
     """A series of steps that is not paid for, and never private (K8).
 
-    Their noise comes from a seed, or their rows are synthetic.
+    The noise of its steps comes from a seed, or the rows are synthetic.
 
     Args:
         contract: the steps to be carried out.

@@ -3,7 +3,7 @@
 The module refuses a ledger that is an older copy, a second ledger of the data, or a ledger of other
 data.
 
-Trusted: `Series.paid` charges any ledger that it receives. No fault in other code of the session
+Trusted: `Series.paid` charges any ledger that it receives. So no fault in other code of the session
 can spend the budget twice.
 """
 
@@ -229,7 +229,7 @@ def check_no_missing_releases(
 ) -> None:
     """Raise an error if a ledger lacks releases that it paid for.
 
-    It also raises an error if the ledger lacks steps of these releases.
+    An error is also raised if the ledger lacks steps of these releases.
 
     Args:
         ledger: the path of the ledger.
@@ -257,7 +257,7 @@ def find_other_ledgers(
 ) -> tuple[Path, ...]:
     """Return other ledgers of a data set; if there are none, its paid releases.
 
-    Both are searched in the folder of the ledger and in ``folders``.
+    Ledgers and releases are searched in the folder of the ledger and in ``folders``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     find_other_ledgers(Path(folder, "people.ledger"), "people")
@@ -283,7 +283,7 @@ def find_other_ledgers(
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
     """Return the names of the data sets in the receipt of a release.
 
-    They are the data set of its ledger, and the joined tables that are not public.
+    The result has the data set of its ledger, and the joined tables that are not public.
     """
     return {
         text
@@ -387,9 +387,9 @@ def _check_can_be_created(ledger: Path) -> None:
 def read_receipt(release: Path) -> dict[str, str]:
     """Return the receipt in the manifest of a release, as texts by key.
 
-    The result is empty if the file is not a manifest. It omits entries that are not texts. So the
-    other entries can be compared for any file. Only the number of steps is converted to a text. The
-    joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
+    The result is empty if the file is not a manifest. Entries that are not texts are left out, so
+    the other entries can be compared for any file. Only the number of steps is converted to a text.
+    The joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
     etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:

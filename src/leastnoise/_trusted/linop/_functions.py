@@ -316,7 +316,7 @@ def along(
 def dense(operator: Operator) -> IntArray:
     """Return the explicit matrix, int64 of shape (rows, size).
 
-    Use it only for small operators and in tests.
+    Use this function only for small operators and in tests.
 
     >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]

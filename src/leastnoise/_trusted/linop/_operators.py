@@ -26,8 +26,8 @@ class Sealed(np.ndarray[Any, Any]):
 
     No function of NumPy can write its entries, because the memory belongs to a ``bytes`` object.
     The attributes and methods of the object cannot change shape, strides or type. The descriptors
-    of NumPy's class (such as `np.ndarray.resize`) can. So no cost and no noise may rely on it: the
-    kernel computes the cost of the measurements again just before it draws (K5).
+    of NumPy's class (such as `np.ndarray.resize`) can. So no cost and no noise may rely on sealed
+    arrays: the kernel computes the cost of the measurements again just before it draws (K5).
 
     >>> sealed_copy(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
@@ -66,7 +66,7 @@ class Sealed(np.ndarray[Any, Any]):
 def sealed_copy(array: Array) -> Array:
     """Return a copy of an array whose entries cannot be changed.
 
-    It uses the memory of a ``bytes`` object, so NumPy refuses to make it writable again.
+    The copy uses the memory of a ``bytes`` object, so NumPy refuses to make it writable again.
 
     >>> sealed_copy(np.array([1, 2])).setflags(write=True)
     Traceback (most recent call last):

@@ -75,7 +75,8 @@ def noisy_array_to_json(array: SignedArray) -> dict[str, object]:
 def noisy_array_to_json_text(array: SignedArray) -> str:
     """Return the result of `noisy_array_to_json` as JSON text.
 
-    This avoids the encoder of ``json``, which would search the whole text for characters to escape.
+    The function does not use the encoder of ``json``, which would search the whole text for
+    characters to escape.
     """
     value = noisy_array_to_json(array)
     form = next(key for key in value if key != "shape")

@@ -2,8 +2,8 @@
 
 In that order every block of the tree is a run of consecutive cells.
 
-This file is not trusted. It receives no counts, and the kernel checks that the blocks form a tree
-(O2 of PROOFS-plane.md).
+This file is not trusted. This module receives no counts, and the kernel checks that the blocks form
+a tree (O2 of PROOFS-plane.md).
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """Define operators that need few running sums.
 
-These are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on
-blocks.
+The operators are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or
+on blocks.
 """
 
 from dataclasses import dataclass

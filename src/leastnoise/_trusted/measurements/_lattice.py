@@ -3,8 +3,8 @@
 The module counts such lists, and draws one of them uniformly.
 
 The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
-Its norm is the largest of the tables' sums of absolute values. Whole numbers only; the labels
-(J1 ...) refer to PROOFS-shared-total.md in this folder.
+The norm of a list is the largest of its tables' sums of absolute values. Whole numbers only; the
+labels (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
     (1962) and Stanley (1980) for the counts; the sampler is this project's own.
@@ -158,7 +158,7 @@ def draw_tables(table_sizes: Sequence[int], norm: int, draw_below: Below) -> lis
 def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int:
     """Draw the total that all tables have in common (J5).
 
-    Each total has a probability in proportion to the number of points that have it.
+    The probability of each total is proportional to the number of points with this total.
     """
     tables = Counter(table_sizes)
 

@@ -163,7 +163,7 @@ class Factor:
     def squares(self) -> IntArray:
         """The factors that multiply the noise variance of each query, int64, (rows,).
 
-        They are the squared norms of contrasts, and ones for other operators.
+        The factors are the squared norms of contrasts, and ones for other operators.
         """
         if isinstance(self.operator, Contrasts):
             return self.operator.squared_norms
@@ -178,7 +178,7 @@ class Factor:
     def scaling(self) -> FloatArray:
         """The block's noise scale divided by the noise scale of each query.
 
-        This is the weight of the query over its norm, a float array of shape (rows,).
+        The quotient is the weight of the query over its norm, a float array of shape (rows,).
         """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
@@ -248,7 +248,7 @@ class Block:
     def copies(self) -> int:
         """The number of times that each query is measured.
 
-        It is 2 for distances from both ends, and 1 otherwise.
+        The number is 2 for distances from both ends, and 1 otherwise.
         """
         return 2 if self.ends else 1
 
@@ -621,10 +621,10 @@ class Measurements:
     def largest_values(self, block: Block) -> IntArray:
         """Return the largest change of each sum of a block by one row, as int64.
 
-        There is one number for each limit, or a single number without limits.
+        The result has one number for each limit, or a single number without limits.
 
         Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
-        both ends it is the sum of the two.
+        both ends, the change is the sum of the two distances.
         """
         if block.ends and block.measure is not None:
             measure = self.domain.measure(block.measure)

@@ -1,8 +1,8 @@
 """Bound how far a unit whose rows lie in several cells moves the answers.
 
 A plan measures the cells of some attributes by the rows of an operator. Suppose that a unit has
-rows in two of these cells. They move the answers in two directions, and the inner product of the
-two columns determines how far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
+rows in two of these cells. These rows move the answers in two directions, and the inner product of
+the two columns determines how far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
 """
 
 import math
@@ -172,7 +172,7 @@ def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ..
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
     """Return the inner products of a factor's columns, each row over its scale.
 
-    The second number is their common divisor. The result is None if they are too large.
+    The second number is their common divisor. The result is None if the numbers are too large.
     """
     operator = factor.operator
     size = factor.operator.size
@@ -196,7 +196,7 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 def _gram_matrix(matrix: IntArray, largest_entry: int) -> IntArray | None:
     """Return the matrix A'A exactly; None if float64 could not represent it.
 
-    It uses floating-point products in which every partial sum is exact.
+    The computation uses floating-point products in which every partial sum is exact.
     """
     rows = len(matrix)
     if rows * largest_entry**2 < _EXACT_FLOAT:

@@ -16,7 +16,7 @@ from leastnoise._trusted.domain import Holds
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     """Return the kind of value that each column holds in all files.
 
-    For each column, files in which it has only nulls are ignored. If it has only nulls in all
+    For each column, files in which it has only nulls are ignored. If a column has only nulls in all
     files, no file is ignored. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column
     is not in the result if files disagree on it.
 

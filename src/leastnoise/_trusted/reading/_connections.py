@@ -1,7 +1,7 @@
 """Explain why a connection to PostgreSQL failed.
 
-This file is not trusted: it chooses among fixed sentences. They name parts of the URL, but not the
-password. They do not quote the server's text, which may contain a query or a row.
+This file is not trusted: it chooses among fixed sentences. The sentences name parts of the URL, but
+not the password. They do not quote the server's text, which may contain a query or a row.
 """
 
 import re

@@ -45,8 +45,8 @@ def dataset_name(source: Any) -> str | None:
 
     The result is None for data without a name.
 
-    It is the name of a table, file or folder. For a pattern, it is the name of the last folder
-    before the first wildcard.
+    The default is the name of a table, file or folder. For a pattern, it is the name of the last
+    folder before the first wildcard.
 
     >>> (
     ...     dataset_name("/data/people.csv.gz"),

@@ -125,7 +125,8 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     """Compute the amounts of a measure from the amounts of its `column_measures`.
 
     All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the measure.
-    This changes nothing unless its attributes were changed after its bounds were checked.
+    Clipping changes nothing unless the attributes of the measure were changed after its bounds were
+    checked.
 
     >>> pay = Measure("pay", 0, 10)
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
@@ -240,7 +241,7 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
 def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
     """Return a function that encodes dates and times as cell numbers.
 
-    It converts arrays of time stamps as a whole, and other values one by one.
+    The function converts arrays of time stamps as a whole, and other values one by one.
     """
     if clocked.zone == "UTC":
         clock = None

@@ -72,8 +72,8 @@ def open_frame(frame: Any) -> Source | None:
     Only the schema is read. The frame may be eager or lazy, of pandas, Polars, PyArrow, Ibis or
     narwhals.
 
-    None if narwhals does not support the frame. Raises an `InputError` if a column name occurs
-    twice.
+    The result is None if narwhals does not support the frame. Raises an `InputError` if a column
+    name occurs twice.
     """
     try:
         native = nw.from_native(frame, pass_through=False)
@@ -143,7 +143,7 @@ def _native_dtype(series: Any) -> Any:
 def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     """Return the schema entry of a data frame's column.
 
-    It uses the type names of narwhals and of the frame's library.
+    The entry uses the type names of narwhals and of the frame's library.
     """
     import pyarrow as pa
 
@@ -257,7 +257,7 @@ def _column(series: Any) -> Column:
 def _has_intervals(kind: Any) -> bool:
     """Return whether a pandas type holds periods or intervals.
 
-    A categorical type with such categories also has them.
+    The result is also true for a categorical type whose categories are periods or intervals.
     """
     if type(kind).__name__ == "CategoricalDtype":
         return _has_intervals(kind.categories.dtype)

@@ -4,8 +4,8 @@ The module covers the files of a path, layouts of CSV files, tables of databases
 messages about them.
 
 The content of files is not read. This file is not trusted. The code that uses a layout, a join or a
-name checks the conditions that a private release requires. It also checks every file: it is below
-the source's path, its name has an ending of its kind, and it is listed once.
+name checks the conditions that a private release requires. This code also checks that every file is
+below the source's path, has a name with an ending of its kind, and is listed once.
 """
 
 import codecs
@@ -535,7 +535,7 @@ def find_files(
     ``[...]`` and ``**``.
 
     In a folder and with ``**``, files and folders whose names begin with a point or an underscore
-    are left out. Engines give their own files such names.
+    are left out. Engines give such names to files that are not data.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(

@@ -3,8 +3,8 @@
 The results are expressions of one row's values, and no value can make them fail.
 
 The module fails closed. If there is no expression for types of columns, long tables or unusual
-texts, the result is None, and the rows are read instead. Expressions are trees of sqlglot. It
-writes and quotes them for each engine. The labels refer to PROOFS-reading.md.
+texts, the result is None, and the rows are read instead. Expressions are trees of sqlglot. SQLGlot
+writes and quotes the expressions for each engine. The labels refer to PROOFS-reading.md.
 """
 
 import re
@@ -222,7 +222,7 @@ def cell_of(
     The cell is a 64-bit integer; ``DROP`` means that the row is dropped. The result is None if rows
     must be read.
 
-    For unknown categories, the result is the key that a value becomes. It is null if the value
+    For unknown categories, the result is the key that a value becomes. The key is null if the value
     cannot be a key. Then ``is_valid_text`` returns the condition that a text from the database
     engine is UTF-8 and has no NUL; None if this holds for every text.
 
@@ -559,7 +559,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
     """Return SQL for a product or square of amounts, from its factors' amounts.
 
-    The result is None if rows must be read. This happens in two cases: a factor has no SQL; or
+    The result is None if rows must be read. Rows must be read in two cases: a factor has no SQL; or
     products are divided, because engines have no common operator for this.
 
     Products and squares are clipped to the bounds of the measure, as `combined_amounts` does.

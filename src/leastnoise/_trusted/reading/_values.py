@@ -158,8 +158,8 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
     The function returns NaN for ``nan``, and None for a text that is not a number.
 
-    The forms are listed in the table in docs/spec.md. They are the same under every reading; the
-    reading adds its decimal mark, its mark of thousands and its currency signs.
+    The forms are listed in the table in docs/spec.md. The forms are the same under every reading;
+    the reading adds its decimal mark, its mark of thousands and its currency signs.
 
     >>> read = text_number(Reading())
     >>> [read(form) for form in ("17.50", "(5)", "5-", "2e3", " 7 ", "inf", "1,5", "--5", "NaN")]
@@ -344,8 +344,8 @@ def changes_of_clock(
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return when a time zone's offset from UTC changes, and the offsets.
 
-    The times are UTC seconds, from one bound to another. There is one more offset than times. The
-    result is None for a span of over 101 years.
+    The times are UTC seconds, from one bound to another. The result has one more offset than times.
+    The result is None for a span of over 101 years.
 
     The offset is checked at every hour; no clock changes forward and back within one hour.
 
@@ -397,8 +397,8 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
 
     Texts are read by a pattern, and numbers by their unit.
 
-    It returns seconds since 1970, and whether these are in UTC instead of the attribute's time
-    zone; None for a null. If a value is not a time, its seconds are beyond all days.
+    The function returns seconds since 1970, and whether these are in UTC instead of the attribute's
+    time zone; None for a null. If a value is not a time, its seconds are beyond all days.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")

@@ -1,9 +1,9 @@
 """Remember the rows that each unit has used in closed periods.
 
-A series may bound the rows of a unit in all its periods together. Then a unit has an allowance:
-the bound minus the rows that it has used. Readers keep no more rows of a unit than its allowance.
-When a period is closed, the kernel writes to its private file how many rows each unit has used. The
-next reading starts from these numbers (P2 and P5 of PROOFS-periods.md).
+A series may bound the rows of a unit in all its periods together. A unit then has an allowance: the
+bound minus the rows that it has used. Readers keep no more rows of a unit than its allowance. When
+a period is closed, the kernel writes to its private file how many rows each unit has used. The next
+reading starts from these numbers (P2 and P5 of PROOFS-periods.md).
 """
 
 import hashlib

@@ -45,9 +45,9 @@ def group_attribute_sets(
     Each set is a member of exactly one group; a set is a tuple of distinct positions.
 
     A group starts from the largest set that is in no group yet. It then takes, one after the other,
-    the attribute that completes the most other sets. It stops if its table would exceed the cache.
-    It also stops if its table would be so large relative to the rows that summing it out costs more
-    than the passes that it saves.
+    the attribute that completes the most other sets. The group stops growing if its table would
+    exceed the cache. It also stops if its table would be so large relative to the rows that summing
+    it out costs more than the passes that it saves.
 
     >>> group_attribute_sets([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [AttributeGroup(attributes=(0, 1, 2), members=(0, 1, 2, 3))]

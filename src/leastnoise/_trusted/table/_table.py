@@ -2,7 +2,7 @@
 
 The rows are stored outside the handle, so that no reference leads from the handle to them. `Table`
 stores them when it is created, and only the kernel opens them. The import contracts allow no other
-code to do so. The labels (T1 ...) refer to PROOFS-table.md in this folder.
+code to open them. The labels (T1 ...) refer to PROOFS-table.md in this folder.
 """
 
 import math
@@ -486,7 +486,7 @@ def _read_only_copy(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
 def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
     """Return which amounts a measure allows.
 
-    These are amounts within bounds, or 0 without a value.
+    The values are amounts within bounds, or 0 without a value.
 
     Args:
         measure: the measure with the bounds, in units.
