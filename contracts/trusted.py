@@ -28,10 +28,10 @@ READING_LIBRARIES = {"adbc_driver_postgresql", "duckdb", "narwhals", "pyarrow", 
 # Files of the folder that need not be right for a release to be private, each with the reason.
 HELPERS = {
     "_trusted/accounting/_alpha.py": "the order of a bound that holds at every order",
-    "_trusted/accounting/_json.py": "JSON values, which the ledger writes again and compares",
+    "_trusted/accounting/_cost_json.py": "JSON values, which the ledger writes again and compares",
     "_trusted/accounting/_near.py": "where searches start, whose results are decided by other code",
-    "_trusted/accounting/_texts.py": "budgets and charges as text for people",
-    "_trusted/check/_texts.py": "public values as text for people",
+    "_trusted/accounting/_budget_texts.py": "budgets and charges as text for people",
+    "_trusted/check/_value_texts.py": "public values as text for people",
     LOCKS: "which process waits; the rows of the ledger prevent a second draw",
     "_trusted/domain/_column_types.py": (
         "refusals by declared types; what they let pass is read as ever"
@@ -55,7 +55,7 @@ HELPERS = {
     "_trusted/measurements/_headroom.py": (
         "bounds within which answers are exact; beyond them they are wrong and leak nothing"
     ),
-    "_trusted/measurements/_json.py": (
+    "_trusted/measurements/_measurements_json.py": (
         "measurements and observations as text; a recorded step is stored with its charge"
     ),
     "_trusted/reading/_column_types.py": (

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from leastnoise._cli import program
-from leastnoise._cli._draft import draft_from_description
+from leastnoise._cli._draft_text import draft_from_description
 from leastnoise._descriptions import READERS, read_description
 from leastnoise._spec import BLANK, parse_spec
 from leastnoise._trusted.check import InputError

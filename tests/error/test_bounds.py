@@ -93,7 +93,7 @@ def test_bound_of_long_attribute_is_below_exact_value(
 ) -> None:
     operator = make(40)  # type: ignore[operator]
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
-        monkeypatch.setattr(f"leastnoise._error._bounds.{most}", 8)
+        monkeypatch.setattr(f"leastnoise._error._lower_bounds.{most}", 8)
     for bound_of in (nuclear_norm_parts, centred_nuclear_norm):
         bound_of.cache_clear()
     parts = [*nuclear_norm_parts(operator), centred_nuclear_norm(operator)]

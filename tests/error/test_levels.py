@@ -64,7 +64,7 @@ def test_bound_of_unequal_groups_matches_the_matrix(
         )
 
     # The limit is so low that the joint spaces count as too large.
-    monkeypatch.setattr("leastnoise._error._bounds._MOST_JOINT", 2)
+    monkeypatch.setattr("leastnoise._error._lower_bounds._MOST_JOINT", 2)
     for workload in (levels_of_one, levels_of_two, leveled(groups)):
         exact = dense_nuclear(workload, total=total)
         bound = nuclear_norm(workload.products, with_total=total)

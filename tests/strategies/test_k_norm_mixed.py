@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import LargeScaleVariances, k_norm_variances, measured_multiplier
-from leastnoise._trusted.kernel import SeededEntropy, _k_norm, _measure
+from leastnoise._trusted.kernel import SeededEntropy, _k_norm_sampler, _measure
 from simulated import releases
 
 PURE = ln.PureDP(1)
@@ -136,7 +136,7 @@ def test_general_multiplier_covers_every_combination(sizes):
     entropy = SeededEntropy(11)
     scale = Fraction(12)
     draws = [
-        np.concatenate(_k_norm.k_norm_noise(sizes, scale, entropy)).astype(float)
+        np.concatenate(_k_norm_sampler.k_norm_noise(sizes, scale, entropy)).astype(float)
         for _ in range(1500)
     ]
     noise = np.stack(draws, axis=1)

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._audit._k_norm import NoiseGroup, NormDistribution, noise_groups
+from leastnoise._audit._k_norm_audit import NoiseGroup, NormDistribution, noise_groups
 from leastnoise._audit._synthetic_tables import (
     EntropySource,
     series_on_rows,

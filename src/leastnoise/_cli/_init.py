@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from leastnoise._cli._draft import draft_from_columns, draft_from_description
+from leastnoise._cli._draft_text import draft_from_columns, draft_from_description
 from leastnoise._cli._output import (
     FILE,
     add_options,

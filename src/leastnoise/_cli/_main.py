@@ -123,17 +123,17 @@ _COMMANDS = {
         "Give further answers from a finished release, at no cost.",
     ),
     "difference": (
-        "_comparisons",
+        "_comparison_commands",
         "difference",
         "Compare two groups, periods or releases: difference, ratio and lift.",
     ),
     "ab-test": (
-        "_comparisons",
+        "_comparison_commands",
         "ab_test_command",
         "Estimate the effect of a treatment from a release with means by arm.",
     ),
     "power": (
-        "_comparisons",
+        "_comparison_commands",
         "power",
         "Compute which effect an A/B test can detect; this needs no data.",
     ),

@@ -7,21 +7,12 @@ The errors are exact. Planners and error bars use the same functions.
 for tables with one strategy along every attribute, and ``_pair`` the form for two tables.
 ``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form computes
 variances, covariances and the estimate, and raises an error for queries that the measurements do
-not determine (``_undetermined``). ``_bounds`` has lower bounds on the error, and ``_intervals`` the
-widths of intervals. ``_memory`` raises an error before computations that need too much memory.
-Start reading at `evaluate_plan` in ``_structure``.
+not determine (``_undetermined``). ``_lower_bounds`` has lower bounds on the error, and
+``_noise_intervals`` the widths of intervals. ``_memory`` raises an error before computations that
+need too much memory. Start reading at `evaluate_plan` in ``_structure``.
 """
 
-from leastnoise._error._bounds import (
-    AttributeSetTerms,
-    bound_seconds,
-    centred_nuclear_norm,
-    lower_bound,
-    nuclear_norm,
-    nuclear_norm_parts,
-    subset_sums,
-)
-from leastnoise._error._comparisons import (
+from leastnoise._error._comparison_errors import (
     Estimated,
     Interval,
     PairCovariances,
@@ -52,15 +43,6 @@ from leastnoise._error._equations import (
     midpoint,
     subsets,
 )
-from leastnoise._error._intervals import (
-    LEVEL,
-    ConstrainedLeastSquares,
-    checked_level,
-    interval_multiplier,
-    noise_variance,
-    ratio_interval,
-    widen_interval,
-)
 from leastnoise._error._joint import (
     DenseStructure,
     IterativeStructure,
@@ -70,13 +52,22 @@ from leastnoise._error._joint import (
     joint_rows_in_parts,
     joint_variances,
 )
-from leastnoise._error._k_norm import (
+from leastnoise._error._k_norm_law import (
     KNormVariances,
     LargeScaleVariances,
     cell_multiplier,
     k_norm_variances,
     measured_multiplier,
     noise_name,
+)
+from leastnoise._error._lower_bounds import (
+    AttributeSetTerms,
+    bound_seconds,
+    centred_nuclear_norm,
+    lower_bound,
+    nuclear_norm,
+    nuclear_norm_parts,
+    subset_sums,
 )
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
 from leastnoise._error._moments import (
@@ -91,6 +82,15 @@ from leastnoise._error._moments import (
     moment_scales,
     public_eigenvalue,
     smallest_eigenvalue,
+)
+from leastnoise._error._noise_intervals import (
+    LEVEL,
+    ConstrainedLeastSquares,
+    checked_level,
+    interval_multiplier,
+    noise_variance,
+    ratio_interval,
+    widen_interval,
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure

@@ -10,7 +10,7 @@ separately (docs/mathematics.md, section 8). The counts are counts of values if 
 (`Domain.count_of`), otherwise counts of rows.
 
 A group of blocks with K-norm noise is split into its total and the contrasts of every block. The
-noise of these parts is uncorrelated (``_k_norm``).
+noise of these parts is uncorrelated (``_k_norm_law``).
 
 `Covariance` is the interface of every form of the covariance of least squares. A `Structure` also
 computes the estimate.
@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leastnoise._domain import Domain, Measure
-from leastnoise._error._intervals import noise_variance
-from leastnoise._error._k_norm import k_norm_variances
+from leastnoise._error._k_norm_law import k_norm_variances
+from leastnoise._error._noise_intervals import noise_variance
 from leastnoise._families import excludes_total, group_contrasts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray

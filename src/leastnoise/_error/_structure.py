@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leastnoise._domain import Domain, column_measures
-from leastnoise._error._bounds import lower_bound, pure_lower_bound
 from leastnoise._error._equations import (
     Covariance,
     Errors,
@@ -34,6 +33,7 @@ from leastnoise._error._equations import (
     subsets,
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
+from leastnoise._error._lower_bounds import lower_bound, pure_lower_bound
 from leastnoise._error._moments import expected_statistic_errors
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure

@@ -4,7 +4,7 @@ The package also reads plans, measurements and observations from JSON that any v
 program wrote.
 """
 
-from leastnoise._plan._bounds import (
+from leastnoise._plan._bounds_plan import (
     COVERS,
     RISK,
     ROWS_OF_UNIT,
@@ -39,13 +39,6 @@ from leastnoise._plan._earlier import (
 )
 from leastnoise._plan._frozen import FrozenDict, freeze
 from leastnoise._plan._guard import checked_guard_share, guard_budget, with_guard, without_guard
-from leastnoise._plan._json import (
-    measurements_from_value,
-    operator_from_json,
-    parse_or_refuse,
-    read_json,
-    values_from_json,
-)
 from leastnoise._plan._plan import (
     AdaptivePlan,
     ExpectedError,
@@ -53,5 +46,12 @@ from leastnoise._plan._plan import (
     Plan,
     SeriesPlan,
     TableError,
+)
+from leastnoise._plan._plan_json import (
+    measurements_from_value,
+    operator_from_json,
+    parse_or_refuse,
+    read_json,
+    values_from_json,
 )
 from leastnoise._plan._versions import versions

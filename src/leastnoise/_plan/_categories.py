@@ -16,7 +16,7 @@ from leastnoise._domain import (
     kind_to_json,
 )
 from leastnoise._fitting import detectable_units, key_rule
-from leastnoise._plan._json import parse_or_refuse, read_json
+from leastnoise._plan._plan_json import parse_or_refuse, read_json
 from leastnoise._trusted.accounting import (
     ApproxDP,
     Budget,

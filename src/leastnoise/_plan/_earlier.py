@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from leastnoise._domain import Domain
-from leastnoise._plan._json import measurements_from_value, values_from_json
+from leastnoise._plan._plan_json import measurements_from_value, values_from_json
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, quoted
 from leastnoise._trusted.linop import (

@@ -31,7 +31,7 @@ from leastnoise._plan._earlier import (
     joint_measurements,
     joint_observation,
 )
-from leastnoise._plan._json import measurements_from_value, parse_or_refuse, read_json
+from leastnoise._plan._plan_json import measurements_from_value, parse_or_refuse, read_json
 from leastnoise._trusted.accounting import (
     Cost,
     GaussianCost,

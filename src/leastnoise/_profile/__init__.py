@@ -12,15 +12,14 @@ from leastnoise._profile._columns import (
     choose_measured_columns,
     number_edges,
 )
-from leastnoise._profile._draft import DRAFT_FILE, draft_text, round_down
 from leastnoise._profile._findings import (
     TAIL_SHARE,
     ColumnFindings,
     ProfileFindings,
     compute_findings,
 )
-from leastnoise._profile._intervals import FALSE_CELL_RATE, Interval
 from leastnoise._profile._page import page_file, render_page, summarize_column
+from leastnoise._profile._profile_draft import DRAFT_FILE, draft_text, round_down
 from leastnoise._profile._request import (
     RELEASE_FOLDER,
     SPEC_FILE,
@@ -29,6 +28,7 @@ from leastnoise._profile._request import (
     plan_profile,
 )
 from leastnoise._profile._run import Profile, measured_spec, profile, run_profile
+from leastnoise._profile._share_intervals import FALSE_CELL_RATE, Interval
 from leastnoise._profile._unit_sizes import (
     COVERED_UNITS,
     SIZE_SHARE,

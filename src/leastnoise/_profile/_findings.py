@@ -10,7 +10,8 @@ import numpy as np
 
 from leastnoise._estimation import quantiles
 from leastnoise._profile._columns import NARROW_WIDTH, MeasuredColumn
-from leastnoise._profile._intervals import (
+from leastnoise._profile._request import ProfilePlan
+from leastnoise._profile._share_intervals import (
     FALSE_CELL_RATE,
     ZERO,
     Interval,
@@ -18,7 +19,6 @@ from leastnoise._profile._intervals import (
     level_of_two_intervals,
     share_interval,
 )
-from leastnoise._profile._request import ProfilePlan
 from leastnoise._profile._unit_sizes import UnitSizes
 from leastnoise._release import Release, Table
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray

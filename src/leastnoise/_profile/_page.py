@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from leastnoise._pages import describe_guessing_chance, describe_promise
 from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
-from leastnoise._profile._draft import DRAFT_FILE
 from leastnoise._profile._findings import ColumnFindings, ProfileFindings
-from leastnoise._profile._intervals import Interval
+from leastnoise._profile._profile_draft import DRAFT_FILE
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan
+from leastnoise._profile._share_intervals import Interval
 from leastnoise._profile._unit_sizes import LimitEffect, UnitSizes
 from leastnoise._release import Release
 from leastnoise._texts import LANGUAGES, TEMPLATES, Catalogue, load_catalogue, load_templates

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._plan import ROWS_OF_UNIT, Plan
-from leastnoise._profile._draft import DRAFT_FILE, draft_text
 from leastnoise._profile._findings import ProfileFindings, compute_findings
 from leastnoise._profile._page import page_file, render_page, size_label
+from leastnoise._profile._profile_draft import DRAFT_FILE, draft_text
 from leastnoise._profile._request import (
     RELEASE_FOLDER,
     SPEC_FILE,

@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._domain import Domain, Edges
 from leastnoise._plan import COVERS, ROWS_OF_UNIT, Plan
 from leastnoise._planning import plan as make_plan
-from leastnoise._profile._intervals import (
+from leastnoise._profile._share_intervals import (
     FALSE_CELL_RATE,
     ZERO,
     Interval,

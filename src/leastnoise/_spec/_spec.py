@@ -60,7 +60,7 @@ from leastnoise._release import (
     resolve_names,
     tables_to_write,
 )
-from leastnoise._spec._bounds import (
+from leastnoise._spec._bounds_spec import (
     BoundsRequest,
     BoundsSearch,
     build_bounds_searches,

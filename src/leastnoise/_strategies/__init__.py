@@ -5,10 +5,11 @@ to a `Strategy`. ``_tables`` chooses the weights of measured tables by the optim
 ``_residual_algebra``. Start reading at `identity` there. ``_marginals`` measures tables of cells
 and of levels. ``_covering`` measures larger tables that contain the requested ones. ``_kronecker``
 measures a fitted strategy along every attribute. ``_union`` measures one table for each of two
-parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm`` measures
-one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of papers by
-name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts and sums
-jointly. ``_data_dependent`` and ``_sums`` plan the public steps of data-dependent mechanisms.
+parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm_strategy``
+measures one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of
+papers by name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts
+and sums jointly. ``_data_dependent`` and ``_sums`` plan the public steps of data-dependent
+mechanisms.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ from leastnoise._strategies._datacube_baselines import (
     residual_noise_max,
     walsh_functions,
 )
-from leastnoise._strategies._k_norm import K_NORM
+from leastnoise._strategies._k_norm_strategy import K_NORM
 from leastnoise._strategies._kronecker import FAMILIES
 from leastnoise._strategies._marginals import MARGINALS
 from leastnoise._strategies._planning_problem import (

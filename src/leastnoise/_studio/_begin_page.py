@@ -20,7 +20,6 @@ from leastnoise._charts import draw_chart
 from leastnoise._plan import Plan
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
-from leastnoise._studio._draft import save_spec, to_toml_table
 from leastnoise._studio._explore_page import MOST_CELLS
 from leastnoise._studio._form_parts import (
     FORMATS,
@@ -51,6 +50,7 @@ from leastnoise._studio._pages import (
     render_page,
 )
 from leastnoise._studio._planning import Planning, planning_page, state_json, table_margins
+from leastnoise._studio._studio_draft import save_spec, to_toml_table
 from leastnoise._texts import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._trusted.check import InputError, exact, message, one_of
 from leastnoise._trusted.check.arrays import FloatArray

@@ -31,7 +31,9 @@ from leastnoise._planning import (
     target_statuses,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, read_toml, spec_warnings
-from leastnoise._studio._draft import (
+from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
+from leastnoise._studio._publication_fields import PublicationField
+from leastnoise._studio._studio_draft import (
     MOST_PERIODS,
     OBJECTIVES,
     TARGETS,
@@ -44,14 +46,16 @@ from leastnoise._studio._draft import (
     format_spec,
     save_spec,
 )
-from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
-from leastnoise._studio._publication_fields import PublicationField
 from leastnoise._texts import LANGUAGES, Catalogue, table_title
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._workload import Workload, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
-_COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
+_COMMAND = (
+    "-P",
+    "-c",
+    "from leastnoise._studio._studio_draft import plan_for_parent; plan_for_parent()",
+)
 _SECONDS_WITHOUT_CHANGE = 0.5  # seconds without a change before planning begins
 _MOST_UNDONE = 200  # changes; each draft takes some kilobytes
 _CONFIDENCE_LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from leastnoise._trusted.check import InternalError
-from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _k_norm
-from leastnoise._trusted.kernel._k_norm import k_norm_noise
+from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _k_norm_sampler
+from leastnoise._trusted.kernel._k_norm_sampler import k_norm_noise
 from leastnoise._trusted.measurements import ball_count_numerators, draw_tables
 from trusted.kernel.noise_oracle import ALARM
 
@@ -161,7 +161,7 @@ def test_group_of_a_thousand_cells_is_drawn_at_very_small_budgets():
 @pytest.mark.parametrize("bits", [10, 64, 1000])
 def test_exponentials_are_enclosed(value, bits):
     mpmath = pytest.importorskip("mpmath")
-    low, high = _k_norm._enclose_exp_of_minus(value, bits)
+    low, high = _k_norm_sampler._enclose_exp_of_minus(value, bits)
     with mpmath.workprec(bits + 200):
         exact = mpmath.exp(-mpmath.mpf(value.numerator) / value.denominator) * 2**bits
         assert low <= exact <= high
@@ -170,10 +170,12 @@ def test_exponentials_are_enclosed(value, bits):
 
 def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
     # With few digits, most choices stay open at first.
-    monkeypatch.setattr(_k_norm, "_SPARE_BITS", 0)
+    monkeypatch.setattr(_k_norm_sampler, "_SPARE_BITS", 0)
     weights, scale = ball_count_numerators((2, 3)), Fraction(1)
-    integers = _k_norm._UniformIntegers(SeededEntropy(SEED))
-    frequencies = np.bincount([_k_norm._draw_offset(weights, scale, integers) for _ in range(4000)])
+    integers = _k_norm_sampler._UniformIntegers(SeededEntropy(SEED))
+    frequencies = np.bincount(
+        [_k_norm_sampler._draw_offset(weights, scale, integers) for _ in range(4000)]
+    )
     means = np.array(weights) * np.exp(-np.arange(len(weights)))
     means *= 4000 / means.sum()
     means = means[: len(frequencies)]

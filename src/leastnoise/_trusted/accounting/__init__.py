@@ -17,6 +17,13 @@ from leastnoise._trusted.accounting._budget import (
     parameters_by_name,
     round_up,
 )
+from leastnoise._trusted.accounting._budget_texts import (
+    charge_text,
+    format_amount,
+    left_text,
+    limit_text,
+    spent_text,
+)
 from leastnoise._trusted.accounting._charge import (
     Charge,
     charge,
@@ -42,18 +49,18 @@ from leastnoise._trusted.accounting._cost import (
     covers,
     rho_of_cost,
 )
-from leastnoise._trusted.accounting._deltas import (
-    LEAST_DELTA,
-    gaussian_delta,
-    gaussian_is_private,
-    zcdp_delta,
-)
-from leastnoise._trusted.accounting._json import (
+from leastnoise._trusted.accounting._cost_json import (
     budget_from_json,
     charge_from_json,
     cost_from_json,
     fraction_from_text,
     privacy_from_json,
+)
+from leastnoise._trusted.accounting._deltas import (
+    LEAST_DELTA,
+    gaussian_delta,
+    gaussian_is_private,
+    zcdp_delta,
 )
 from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private, search_budget
 from leastnoise._trusted.accounting._mu import (
@@ -62,11 +69,4 @@ from leastnoise._trusted.accounting._mu import (
     largest_accepted,
     pure_epsilon,
     pure_mu_squared,
-)
-from leastnoise._trusted.accounting._texts import (
-    charge_text,
-    format_amount,
-    left_text,
-    limit_text,
-    spent_text,
 )

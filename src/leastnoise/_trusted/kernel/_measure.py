@@ -18,7 +18,7 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
 from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy
-from leastnoise._trusted.kernel._k_norm import k_norm_noise
+from leastnoise._trusted.kernel._k_norm_sampler import k_norm_noise
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._trusted.linop import SignedArray, along, apply, as_int32_if_exact
 from leastnoise._trusted.measurements import Limits, Measurements, cost, row_scales

@@ -4,11 +4,6 @@ Measurements are all that the kernel sees of a plan.
 """
 
 from leastnoise._trusted.measurements._headroom import MOST_ROWS, MOST_TABLE_CELLS
-from leastnoise._trusted.measurements._json import (
-    Observation,
-    measurements_digest,
-    measurements_value,
-)
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
     ball_count_numerators,
@@ -26,6 +21,11 @@ from leastnoise._trusted.measurements._measurements import (
     Limits,
     Measurements,
     row_scales,
+)
+from leastnoise._trusted.measurements._measurements_json import (
+    Observation,
+    measurements_digest,
+    measurements_value,
 )
 from leastnoise._trusted.measurements._sensitivity import (
     column_norm,

@@ -11,10 +11,10 @@ from typing import Any
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql._column_intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql._columns import ColumnReader, clause_columns, replace_column
 from leastnoise._workload._sql._faults import Faults
 from leastnoise._workload._sql._functions import NO_TODAY, SqlSettings, is_current_time
-from leastnoise._workload._sql._intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql._joins import without_joins
 from leastnoise._workload._sql._layers import with_groups_of
 from leastnoise._workload._sql._query import check_query

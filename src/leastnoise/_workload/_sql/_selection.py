@@ -14,6 +14,7 @@ from typing import Any
 from leastnoise._domain import Bins, Categories, Dates, Edges
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql._aggregates import AggregateReader, Boxes
+from leastnoise._workload._sql._column_intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql._columns import ColumnReader, own_columns, terms
 from leastnoise._workload._sql._combinations import (
     AnswerExpression,
@@ -35,7 +36,6 @@ from leastnoise._workload._sql._conditions import (
     overlap,
 )
 from leastnoise._workload._sql._faults import Faults
-from leastnoise._workload._sql._intervals import NoiseInterval, expression_noise
 from leastnoise._workload._sql._layers import GROUP_NAME
 from leastnoise._workload._sql._statement import (
     Aggregate,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._error._equations import Covariance, centring_midpoint, covariances
-from leastnoise._error._intervals import ratio_interval
+from leastnoise._error._noise_intervals import ratio_interval
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._trusted.linop import Total, dense

@@ -26,7 +26,7 @@ from leastnoise._domain import (
 )
 from leastnoise._fitting import choice_distance, pure_share
 from leastnoise._plan._categories import CategoryPlan
-from leastnoise._plan._json import parse_or_refuse, read_json
+from leastnoise._plan._plan_json import parse_or_refuse, read_json
 from leastnoise._trusted.accounting import Budget, Privacy, fraction_from_text, privacy_from_json
 from leastnoise._trusted.check import (
     Exact,

@@ -33,7 +33,7 @@ from leastnoise._domain import (
     Weighted,
 )
 from leastnoise._error._equations import Names, subsets
-from leastnoise._error._intervals import noise_variance
+from leastnoise._error._noise_intervals import noise_variance
 from leastnoise._families import (
     InvariantSubspace,
     Levels,

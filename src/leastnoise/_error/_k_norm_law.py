@@ -22,7 +22,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from leastnoise._error._intervals import interval_multiplier
+from leastnoise._error._noise_intervals import interval_multiplier
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Operator, dense
 from leastnoise._trusted.measurements import (

@@ -2,8 +2,8 @@
 
 A row is in one cell of every one-way table, so all tables have the same total. K-norm noise has
 equal totals in all tables. Therefore K-norm noise is smaller than independent Laplace noise, for
-example by a factor of 1.71 for sixteen tables of three cells. ``_error._k_norm`` computes its
-errors.
+example by a factor of 1.71 for sixteen tables of three cells. ``_error._k_norm_law`` computes
+its errors.
 
 Tables of very different sizes have less error in separate groups. With a share epsilon_g of the
 budget, a group g has the error E_g / epsilon_g^2, where E_g is its squared error at epsilon 1. So

@@ -7,8 +7,8 @@ from typing import Any
 
 from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
-from leastnoise._profile._intervals import Interval
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
+from leastnoise._profile._share_intervals import Interval
 from leastnoise._profile._unit_sizes import COVERED_UNITS
 from leastnoise._session import Ledger
 from leastnoise._spec import (
