@@ -200,7 +200,7 @@ def test_intervals_are_added_in_quadrature(tmp_path):
     )
     both_std = np.hypot(table.noise_std, sampling.std)
     assert sampling.cv == pytest.approx(both_std / np.abs(table.answer))
-    assert table.whole_margins == pytest.approx(sampling.both_high - table.answer)
+    assert table.margins_with_sampling == pytest.approx(sampling.both_high - table.answer)
 
 
 @pytest.mark.slow

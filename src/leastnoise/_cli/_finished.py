@@ -203,7 +203,7 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
     """
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist()
-        for values in (table.answer, table.whole_low, table.whole_high)
+        for values in (table.answer, table.low_with_sampling, table.high_with_sampling)
     )
     catalogue = release.options.terminal_catalogue
     catalogue = catalogue.with_format(table_format(table.product, catalogue))

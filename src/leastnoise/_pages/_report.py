@@ -436,7 +436,7 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer = float(table.answer[cell])
-        margin = float(table.whole_margins[cell])
+        margin = float(table.margins_with_sampling[cell])
         if not math.isnan(answer):
             cells.append(
                 f"{table.display_labels[0][cell]}: {catalogue.format_answer(answer, margin)}"
@@ -451,7 +451,7 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     """
     first_table = release.plan.workload.tables_of(table.statistic)[0]
     is_published = ~np.isnan(table.values)
-    half_widths = (table.whole_high - table.whole_low)[is_published] / 2
+    half_widths = (table.high_with_sampling - table.low_with_sampling)[is_published] / 2
     answer = math.nan
     if table.cells == 1:
         answer = float(table.values.item())
@@ -1161,7 +1161,7 @@ def _table_view(
         all_columns = [*_select_labels(table, cells), *columns.values()]
         rows = [list(row) for row in zip(*all_columns, strict=True)]
     else:
-        total = catalogue.format_answer(float(table.answer), float(table.whole_margins))
+        total = catalogue.format_answer(float(table.answer), float(table.margins_with_sampling))
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
@@ -1207,7 +1207,7 @@ def _format_number_columns(
 ) -> dict[str, list[str]]:
     """Return the numbers of selected cells as texts, by column heading."""
     numbers = table.numbers()
-    margins = table.whole_margins.reshape(-1)[cells].tolist()
+    margins = table.margins_with_sampling.reshape(-1)[cells].tolist()
     margin_heading = catalogue.say("col_margin", percent=catalogue.format_percent(release.level))
     errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
     published = numbers["answer"][~np.isnan(numbers["answer"])]

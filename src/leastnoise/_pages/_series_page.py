@@ -278,8 +278,8 @@ def _table_over_time(table: Table, period_attribute: str, catalogue: Catalogue) 
         name=table_title(product, catalogue),
         **_describe_groups(period_attribute, product.along, table.display_labels, catalogue),
         values=np.moveaxis(table.answer, position, -1),
-        low=np.moveaxis(table.whole_low, position, -1),
-        high=np.moveaxis(table.whole_high, position, -1),
+        low=np.moveaxis(table.low_with_sampling, position, -1),
+        high=np.moveaxis(table.high_with_sampling, position, -1),
         periods=periods,
         quantity=quantity,
         rounding_key=quantity_key(product.domain, product.measure),
@@ -300,8 +300,8 @@ def _statistic_over_time(
             period_attribute, statistic.statistic.along, statistic.display_labels, catalogue
         ),
         values=np.moveaxis(statistic.values, position, -1),
-        low=np.moveaxis(statistic.whole_low, position, -1),
-        high=np.moveaxis(statistic.whole_high, position, -1),
+        low=np.moveaxis(statistic.low_with_sampling, position, -1),
+        high=np.moveaxis(statistic.high_with_sampling, position, -1),
         periods=tuple(map(str, statistic.labels[position])),
         quantity={"mean": statistic.statistic.of},
         rounding_key="",  # means are not rounded

@@ -191,7 +191,7 @@ def _list_cell_views(
 ) -> Iterator[CellView]:
     """Yield the cells with the largest released answers, in table order."""
     answers = table.answer.reshape(-1)
-    margins = table.whole_margins.reshape(-1)
+    margins = table.margins_with_sampling.reshape(-1)
     labels = [", ".join(pair) for pair in combine(*table.display_labels)]
     largest = np.argsort(-np.nan_to_num(answers), kind="stable")[:_MOST_CELLS]
     for position in sorted(largest.tolist()):

@@ -181,7 +181,7 @@ def make_publication_table(
         number_format = statistic_format(result.statistic, result.domain, catalogue)
         if result.statistic.form.along:
             number_format = NumberFormat(decimals=1, percent=True)
-        half_width = typical_half_width(result.whole_low, result.whole_high)
+        half_width = typical_half_width(result.low_with_sampling, result.high_with_sampling)
     else:
         raise TypeError(f"{type(result).__name__} is not a table of a release")
     return PublicationTable(
@@ -255,7 +255,7 @@ def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[Val
     margin_heading = catalogue.say("col_margin", percent=percent)
     return (
         ValueBlock(heading, table.answer),
-        ValueBlock(margin_heading, table.whole_margins, has_flags=False, is_margin=True),
+        ValueBlock(margin_heading, table.margins_with_sampling, has_flags=False, is_margin=True),
         *adjusted,
     )
 
@@ -267,8 +267,8 @@ def _statistic_blocks(
     low, high = (catalogue.say(key, percent=percent) for key in ("book_low", "book_high"))
     return (
         ValueBlock(catalogue.say(f"col_{table.value_name}"), table.values),
-        ValueBlock(low, table.whole_low, has_flags=False),
-        ValueBlock(high, table.whole_high, has_flags=False),
+        ValueBlock(low, table.low_with_sampling, has_flags=False),
+        ValueBlock(high, table.high_with_sampling, has_flags=False),
     )
 
 

@@ -163,7 +163,7 @@ class StatisticTable(ResultTable):
         Args:
             limit: the number of values to yield; None for all.
         """
-        arrays = (self.values, self.whole_low, self.whole_high)
+        arrays = (self.values, self.low_with_sampling, self.high_with_sampling)
         numbers = zip(*(values.reshape(-1)[:limit].tolist() for values in arrays), strict=True)
         keys = [
             np.array(labels, object)[index[:limit]]
@@ -323,8 +323,8 @@ class StatisticTable(ResultTable):
             name=statistic_title(self.statistic, self.domain, catalogue),
             axes=axes,
             answer=self.values,
-            low=self.whole_low,
-            high=self.whole_high,
+            low=self.low_with_sampling,
+            high=self.high_with_sampling,
             unit=statistic_axis_title(self.statistic, self.domain, catalogue),
         )
         return replace(with_number_format(picture, catalogue), unit=picture.unit)
@@ -347,8 +347,8 @@ class StatisticTable(ResultTable):
             name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
-            low=self.whole_low,
-            high=self.whole_high,
+            low=self.low_with_sampling,
+            high=self.high_with_sampling,
             unit=catalogue.say("share_of_rows", rows=counted),
             up_to=catalogue.say("up_to"),
         )

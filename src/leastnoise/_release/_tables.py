@@ -173,14 +173,14 @@ class ResultTable:
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     @property
-    def whole_low(self) -> FloatArray:
+    def low_with_sampling(self) -> FloatArray:
         """The lower ends of intervals that include a stated sampling error."""
         if self.sampling is None:
             return self.low
         return self.sampling.both_low
 
     @property
-    def whole_high(self) -> FloatArray:
+    def high_with_sampling(self) -> FloatArray:
         """The upper ends of intervals that include a stated sampling error."""
         if self.sampling is None:
             return self.high
@@ -332,7 +332,7 @@ class Table(ResultTable):
 
         The margin is in rows or in the unit of the measure, and includes a stated sampling error.
         """
-        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
+        published_margins = self.margins_with_sampling[~np.isnan(self.margins_with_sampling)]
         if published_margins.size:
             return math.sqrt(float(np.mean(published_margins**2)))
         return math.nan
@@ -343,7 +343,7 @@ class Table(ResultTable):
 
         The margin is in rows or in the unit of the measure, and includes a stated sampling error.
         """
-        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
+        published_margins = self.margins_with_sampling[~np.isnan(self.margins_with_sampling)]
         if published_margins.size:
             return float(published_margins.max())
         return math.nan
@@ -357,14 +357,16 @@ class Table(ResultTable):
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
     @property
-    def whole_margins(self) -> FloatArray:
+    def margins_with_sampling(self) -> FloatArray:
         """The margins of the answers, including a stated sampling error.
 
         They equal `margins` if no sampling error is stated.
         """
         if self.sampling is None:
             return self.margins
-        return np.maximum(self.whole_high - self.answer, self.answer - self.whole_low)
+        return np.maximum(
+            self.high_with_sampling - self.answer, self.answer - self.low_with_sampling
+        )
 
     def key_columns(self) -> list[str]:
         """Return the names of the key columns.
@@ -447,8 +449,8 @@ class Table(ResultTable):
             self.product,
             self.display_labels,
             self.answer,
-            self.whole_low,
-            self.whole_high,
+            self.low_with_sampling,
+            self.high_with_sampling,
             None if has_caption else self.privacy,
             catalogue,
         )
