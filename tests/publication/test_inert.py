@@ -92,7 +92,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows,
         ledger=folder / "x.ledger",
         out=folder / "agents",
-        whole=ln.Privacy(ln.ApproxDP(9, "1e-6")),
+        total_privacy=ln.Privacy(ln.ApproxDP(9, "1e-6")),
     )
     assert set(categories.texts) == set(FOUND)
     assert read_categories(folder / "agents").texts == categories.texts

@@ -57,7 +57,9 @@ def counts_plan(categories) -> ln.Plan:
 
 def test_search_creates_and_charges_its_ledger(tmp_path, people) -> None:
     path = tmp_path / "people.ledger"
-    ln.find_categories(PLAN, people, ledger=path, out=tmp_path / "agents", whole=WHOLE_BUDGET)
+    ln.find_categories(
+        PLAN, people, ledger=path, out=tmp_path / "agents", total_privacy=WHOLE_BUDGET
+    )
     ledger = ln.Ledger.open(path)
     (entry,) = ledger.entries()
     assert entry.state == "sealed"
@@ -205,7 +207,7 @@ PERSON_LEDGER = ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ledger": "people.ledger"}, r"no ledger at .*the argument whole"),
+        ({"ledger": "people.ledger"}, r"no ledger at .*the argument total_privacy"),
         ({}, "must have a ledger"),
         ({"ledger": "people.ledger", "seed": 1}, "leave out the ledger or the seed"),
     ],

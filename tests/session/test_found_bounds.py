@@ -36,7 +36,9 @@ def ledger(tmp_path) -> ln.Ledger:
 
 def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
     ledger_path = tmp_path / "visits.ledger"
-    bounds = ln.find_bounds(PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", whole=WHOLE)
+    bounds = ln.find_bounds(
+        PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", total_privacy=WHOLE
+    )
     assert bounds.max_rows == 50
     ledger = ln.Ledger.open(ledger_path)
     (entry,) = ledger.entries()

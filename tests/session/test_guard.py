@@ -208,7 +208,7 @@ def test_new_ledger_pays_a_guard_and_its_plan(
         ledger=tmp_path / "p.ledger",
         dataset="p",
         options=ln.Options(guard=share),
-        whole=ln.Privacy(budget) if is_whole_given else None,
+        total_privacy=ln.Privacy(budget) if is_whole_given else None,
     )
     ledger = ln.Ledger.open(tmp_path / "p.ledger")
     assert len(ledger.entries()) == 2
@@ -227,7 +227,7 @@ def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
             EIGHT_ROWS,
             ledger=tmp_path / "p.ledger",
             options=TENTH,
-            whole=ln.Privacy(ln.ApproxDP(1, "1e-6")),
+            total_privacy=ln.Privacy(ln.ApproxDP(1, "1e-6")),
         )
     assert not (tmp_path / "p.ledger").exists()
 

@@ -150,7 +150,11 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1)
     search = ln.plan_categories("sex", ln.Unknown(9), privacy)
     categories = ln.find_categories(
-        search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=privacy
+        search,
+        files,
+        ledger=tmp_path / "visits.ledger",
+        out=tmp_path / "sexes",
+        total_privacy=privacy,
     )
     assert sorted(categories.texts) == ["F", "M"]
     assert read_categories(tmp_path / "sexes").receipt.joined.table == "patients"

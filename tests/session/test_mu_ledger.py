@@ -128,7 +128,7 @@ def test_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
     (tmp_path / "people.toml").write_text(SPEC.format(more=""))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.privacy == ln.Privacy(WHOLE.share("1/4"))
-    assert spec.whole == ln.Privacy(WHOLE)
+    assert spec.total_privacy == ln.Privacy(WHOLE)
     plan = ln.plan(spec.workload, spec.privacy)
     for number in range(4):  # the first makes the ledger, with the whole budget
         ln.release(
@@ -137,7 +137,7 @@ def test_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
             ledger=tmp_path / "people.ledger",
             dataset="people",
             out=tmp_path / f"out{number}",
-            whole=spec.whole,
+            total_privacy=spec.total_privacy,
         )
     assert ln.Ledger.open(tmp_path / "people.ledger").left() == Charge()
 
@@ -147,7 +147,9 @@ def test_guarded_shares_fit_into_the_whole(tmp_path: Path) -> None:
     options = ln.Options(guard="1/50")
     plan = ln.plan(TABLES, WHOLE.share("1/3"), guard="1/50")
     for _ in range(3):
-        ln.release(plan, ROWS, ledger=path, dataset="d", options=options, whole=ln.Privacy(WHOLE))
+        ln.release(
+            plan, ROWS, ledger=path, dataset="d", options=options, total_privacy=ln.Privacy(WHOLE)
+        )
     assert ln.Ledger.open(path).left() == Charge()
 
 
@@ -192,7 +194,7 @@ def test_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
             ROWS,
             ledger=tmp_path / "p.ledger",
             options=ln.Options(guard="1/10"),
-            whole=ln.Privacy(WHOLE),
+            total_privacy=ln.Privacy(WHOLE),
         )
     assert not (tmp_path / "p.ledger").exists()
 

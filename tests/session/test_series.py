@@ -1232,7 +1232,7 @@ def test_bounds_found_before_a_series_share_its_ledger(tmp_path) -> None:
         read_spec(spec)
 
     search = ln.plan_bounds("paid", ln.ZCDP("1/40"), 1000, low=0, unit=1)
-    bounds = ln.find_bounds(search, table, ledger=ledger, whole=ln.Privacy(ln.ZCDP("1/2")))
+    bounds = ln.find_bounds(search, table, ledger=ledger, total_privacy=ln.Privacy(ln.ZCDP("1/2")))
     clip = [int(bounds.low), int(bounds.high)]
     spec.write_text(CLIPPED_SPEC.format(rho="12/25", clip=clip))
     with pytest.raises(ln.LeastNoiseError, match="too much"):

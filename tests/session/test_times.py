@@ -118,7 +118,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
         people(rows),
         ledger=ledger,
         out=out,
-        whole=ln.Privacy(ln.ApproxDP(1, "1e-6")),
+        total_privacy=ln.Privacy(ln.ApproxDP(1, "1e-6")),
     )
     if stop:
         with stopped(*stop):

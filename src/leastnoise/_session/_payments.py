@@ -376,10 +376,10 @@ def check_affordable(
 
 
 def check_affordable_at_first(
-    whole: Privacy, dataset: str, plan: Plan | SearchPlan, guard_share: Fraction | None
+    total_privacy: Privacy, dataset: str, plan: Plan | SearchPlan, guard_share: Fraction | None
 ) -> None:
     """Raise BudgetError if a new ledger could not pay for a plan and its guard."""
-    Ledger.check_new(dataset, whole, *_list_payments(plan, guard_share))
+    Ledger.check_new(dataset, total_privacy, *_list_payments(plan, guard_share))
 
 
 def _list_payments(
@@ -403,22 +403,24 @@ def new_ledger_privacy(spec: Spec, plan: Plan, guard_share: Fraction | None) -> 
     The budget is the budget of the spec, which covers guard and plan. If the spec states no budget,
     it is the smallest budget that covers both.
     """
-    return spec.whole or stated_privacy(spec.privacy) or with_guard(plan.privacy, guard_share)
+    return (
+        spec.total_privacy or stated_privacy(spec.privacy) or with_guard(plan.privacy, guard_share)
+    )
 
 
 def open_or_create_ledger_of(
     source: Any,
     path: Path,
-    whole: Privacy,
+    total_privacy: Privacy,
     dataset: str | None = None,
     folders: Sequence[Path] = (),
 ) -> Ledger:
-    """Open the ledger of a data set, or create it with the budget ``whole``.
+    """Open the ledger of a data set, or create it with the budget ``total_privacy``.
 
     Args:
         source: the data; only their name and their location are used.
         path: the file of the ledger.
-        whole: the whole budget, for a ledger that is created now.
+        total_privacy: the total budget, for a ledger that is created now.
         dataset: the name of the data in the ledger; None for the name of their file or table.
         folders: further folders to search for releases that the ledger paid.
 
@@ -431,7 +433,7 @@ def open_or_create_ledger_of(
     if ledger is not None:
         return ledger
     name = dataset or reading.dataset_name(source) or "data"
-    return open_or_create_ledger(path, name, whole)
+    return open_or_create_ledger(path, name, total_privacy)
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Plan:
@@ -451,10 +453,10 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None)
     try:
         check_affordable(ledger, plan, guard_share)
     except BudgetError:
-        whole = privacy_after_guards(ledger, with_guard(plan.privacy, guard_share))
-        if whole is None or plan.data_independent_error is None:
+        remaining = privacy_after_guards(ledger, with_guard(plan.privacy, guard_share))
+        if remaining is None or plan.data_independent_error is None:
             raise
-        fitted = plan_for_workload(plan.workload, plan, without_guard(whole, guard_share))
+        fitted = plan_for_workload(plan.workload, plan, without_guard(remaining, guard_share))
         check_affordable(ledger, fitted, guard_share)
         return fitted
     return plan
@@ -469,11 +471,11 @@ def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
     try:
         check_affordable(ledger, plan, share)
     except BudgetError:
-        whole = with_guard(plan.privacy, share)
-        remaining = privacy_after_guards(ledger, whole)
+        requested = with_guard(plan.privacy, share)
+        remaining = privacy_after_guards(ledger, requested)
         if remaining is not None:
-            size = _first_parameter(whole.budget)
-            return Fraction(getattr(remaining.budget, size)) / getattr(whole.budget, size)
+            size = _first_parameter(requested.budget)
+            return Fraction(getattr(remaining.budget, size)) / getattr(requested.budget, size)
     return Fraction(1)
 
 

@@ -312,8 +312,8 @@ def _unpaid_job(
     share = checked_guard_share(spec.options.guard)
     if ledger is None:
         name = spec.dataset or reading.dataset_name(source) or "data"
-        whole = new_ledger_privacy(spec, new_plan, share)
-        check_affordable_at_first(whole, name, new_plan, share)
+        total_privacy = new_ledger_privacy(spec, new_plan, share)
+        check_affordable_at_first(total_privacy, name, new_plan, share)
     else:
         guard_is_paid = find_waiting_guard(ledger, new_plan, share) is not None
         check_affordable(ledger, new_plan, None if guard_is_paid else share)

@@ -103,7 +103,7 @@ def find_categories(
     *,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
-    whole: Privacy | None = None,
+    total_privacy: Privacy | None = None,
     dataset: str | None = None,
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
@@ -115,8 +115,8 @@ def find_categories(
         source: the data, as for `leastnoise.release`.
         ledger: the ledger of the data set, or its file. Required unless ``seed`` is given.
         out: the directory to write, which must not exist yet. If None, nothing is written.
-        whole: the total budget of the data set, for this search and the releases after it. Needed
-            only if the ledger does not exist yet.
+        total_privacy: the total budget of the data set, for this search and the releases after it.
+            Needed only if the ledger does not exist yet.
         dataset: the name of the data set in the ledger. Defaults to the file name of the source.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             and nothing is paid.
@@ -149,7 +149,9 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    result = _run_search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    result = _run_search(
+        plan, source, ledger, out, total_privacy, dataset, seed, row_progress(progress)
+    )
     return cast(FoundCategories, result)
 
 
@@ -161,7 +163,7 @@ def find_bounds(
     *,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
-    whole: Privacy | None = None,
+    total_privacy: Privacy | None = None,
     dataset: str | None = None,
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
@@ -173,8 +175,8 @@ def find_bounds(
         source: the data, as for `leastnoise.release`.
         ledger: the ledger of the data set, or its file. Required unless ``seed`` is given.
         out: the directory to write, which must not exist yet. If None, nothing is written.
-        whole: the total budget of the data set, for this search and the releases after it. Needed
-            only if the ledger does not exist yet.
+        total_privacy: the total budget of the data set, for this search and the releases after it.
+            Needed only if the ledger does not exist yet.
         dataset: the name of the data set in the ledger. Defaults to the file name of the source.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             and nothing is paid.
@@ -210,7 +212,9 @@ def find_bounds(
             type(plan).__name__,
             "a plan from leastnoise.plan_bounds or leastnoise.plan_max_rows",
         )
-    result = _run_search(plan, source, ledger, out, whole, dataset, seed, row_progress(progress))
+    result = _run_search(
+        plan, source, ledger, out, total_privacy, dataset, seed, row_progress(progress)
+    )
     return cast(FoundBounds, result)
 
 
@@ -219,7 +223,7 @@ def _run_search(
     source: Any,
     ledger: str | Path | Ledger | None,
     out: str | Path | None,
-    whole: Privacy | None,
+    total_privacy: Privacy | None,
     dataset: str | None,
     seed: int | None,
     progress: RowProgress | None,
@@ -236,7 +240,7 @@ def _run_search(
         ledger=ledger,
         target=target,
         options=options,
-        whole=whole,
+        total_privacy=total_privacy,
         dataset=dataset,
         progress=progress,
     )
@@ -267,7 +271,7 @@ def release(
     out: str | Path | None = None,
     options: Options | None = None,
     dataset: str | None = None,
-    whole: Privacy | None = None,
+    total_privacy: Privacy | None = None,
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
     note: str = "",
@@ -284,8 +288,8 @@ def release(
         options: the level of the intervals, additional columns, the written files and their
             formats, and the guard; see `Options`.
         dataset: the name of the data set in the ledger. Defaults to the file name of the source.
-        whole: the total budget of the data set, for a ledger that is created now; None for the
-            plan's budget.
+        total_privacy: the total budget of the data set, for a ledger that is created now; None for
+            the plan's budget.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             nothing is paid, and the release is marked as not private. If a unit has more than
             ``max_rows`` rows, the choice of its rows does not depend on the seed.
@@ -331,10 +335,10 @@ def release(
         options = Options()
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
-    if whole is None:
-        whole = with_guard(plan.privacy, checked_guard_share(options.guard))
-    elif not isinstance(whole, Privacy):
-        raise refuse("whole", whole, "a Privacy, or None")
+    if total_privacy is None:
+        total_privacy = with_guard(plan.privacy, checked_guard_share(options.guard))
+    elif not isinstance(total_privacy, Privacy):
+        raise refuse("total_privacy", total_privacy, "a Privacy, or None")
     check_options(plan, options)
     check_note(note)
     target = None
@@ -350,7 +354,7 @@ def release(
             ledger=ledger,
             target=target,
             options=options,
-            whole=whole,
+            total_privacy=total_privacy,
             dataset=dataset,
             progress=row_progress(progress),
             note=note,
@@ -408,7 +412,8 @@ class _PaymentRequest:
         ledger: the ledger that pays, or its file.
         target: the directory to write; None to write nothing.
         options: the options of the release.
-        whole: the whole budget, if the ledger must be created; None if the ledger must exist.
+        total_privacy: the total budget, if the ledger must be created; None if the ledger must
+            exist.
         dataset: the name of the data in the ledger; None for the source's file name.
         progress: the object that shows the progress of reading.
         note: a text that the ledger records.
@@ -418,7 +423,7 @@ class _PaymentRequest:
     ledger: object
     target: Path | None
     options: Options
-    whole: Privacy | None
+    total_privacy: Privacy | None
     dataset: str | None
     progress: RowProgress | None
     note: str = ""
@@ -451,8 +456,10 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
     ledger = request.find_ledger()
     if ledger is None:
         dataset = request.new_dataset_name()
-        _check_new_ledger_budget(request.ledger, request.whole)
-        check_affordable_at_first(cast(Privacy, request.whole), dataset, job.plan, request.share)
+        _check_new_ledger_budget(request.ledger, request.total_privacy)
+        check_affordable_at_first(
+            cast(Privacy, request.total_privacy), dataset, job.plan, request.share
+        )
         affordable_job = job
     else:
         dataset = ledger.dataset
@@ -470,8 +477,8 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
             plan, request.source, request.progress, with_usage=request.share is not None
         )
         if ledger is None:  # another process may have created it meanwhile
-            whole = cast(Privacy, request.whole)
-            ledger = open_or_create_ledger(request.ledger, dataset, whole)
+            total_privacy = cast(Privacy, request.total_privacy)
+            ledger = open_or_create_ledger(request.ledger, dataset, total_privacy)
             check_affordable(ledger, plan, request.share)
         guard = _pay_for_guard(ledger, table, plan, request)
         reduced_from = None
@@ -555,13 +562,13 @@ def _pay_and_publish(
         return result
 
 
-def _check_new_ledger_budget(ledger_source: object, whole: Privacy | None) -> None:
+def _check_new_ledger_budget(ledger_source: object, total_privacy: Privacy | None) -> None:
     """Raise LedgerError if there is no ledger, and no budget to create one."""
-    if whole is None:
+    if total_privacy is None:
         raise LedgerError(
             f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
             "of the releases after it: `leastnoise ledger set`, "
-            "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
+            "leastnoise.Ledger.create, or the argument total_privacy. Nothing was spent."
         )
 
 

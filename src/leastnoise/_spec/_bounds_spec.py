@@ -352,24 +352,24 @@ def plan_bounds_searches(
 
     The result is empty for a budget that is to be the least for the targets.
     """
-    whole_privacy = stated_privacy(privacy)
-    if whole_privacy is None:
+    total_privacy = stated_privacy(privacy)
+    if total_privacy is None:
         return {}
-    return {search.name: search.plan(whole_privacy) for search in searches}
+    return {search.name: search.plan(total_privacy) for search in searches}
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
     """Raise InputError without a numeric budget, or for another search's bounds."""
-    whole_privacy = stated_privacy(privacy)
+    total_privacy = stated_privacy(privacy)
     for search in searches:
-        if whole_privacy is None:
+        if total_privacy is None:
             raise refuse(
                 f"[privacy] with {search.name} to be found",
                 "least",
                 "a budget of numbers",
                 f"A search for {search.name} takes a share of the budget before planning.",
             )
-        plan = search.plan(whole_privacy)
+        plan = search.plan(total_privacy)
         if search.result is not None and search.result.plan != plan:
             raise _mismatched_search_error(search.request, search.directory)
 

@@ -313,7 +313,7 @@ class Spec:
         joins: the settings of each joined table.
         privacy: the budget and the privacy unit, or `Least` for the least budget that meets
             targets.
-        whole: the whole budget, if ``privacy`` is only a share of it; otherwise None.
+        total_privacy: the total budget, if ``privacy`` is only a share of it; otherwise None.
         workload: the tables and statistics.
         rows: a public number of rows; None if not stated.
         strategy: the name of a strategy, or "auto".
@@ -337,7 +337,7 @@ class Spec:
     layout: Mapping[str, Any] = field(default_factory=dict)
     joins: tuple[Mapping[str, Any], ...] = ()
     privacy: Privacy | Least
-    whole: Privacy | None = None
+    total_privacy: Privacy | None = None
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
@@ -584,7 +584,7 @@ def spec_from_table(
         layout=source.layout,
         joins=source.joins,
         privacy=budget.privacy,
-        whole=budget.whole,
+        total_privacy=budget.total_privacy,
         rows=options.rows,
         workload=requested.workload,
         strategy=plan["strategy"],
@@ -813,12 +813,12 @@ class _BudgetPart:
 
     Attributes:
         privacy: budget, neighbours and unit of the release, or of all periods of a series.
-        whole: the whole budget, if ``privacy`` is only a share of it; None otherwise.
+        total_privacy: the total budget, if ``privacy`` is only a share of it; None otherwise.
         series: the series; None for a single release.
     """
 
     privacy: Privacy | Least
-    whole: Privacy | None
+    total_privacy: Privacy | None
     series: SeriesOptions | None
 
 
@@ -838,12 +838,12 @@ def _read_budget(
         key_reading(source.reading),
         _read_series_max_rows(parts),
     )
-    whole_privacy = None
+    total_privacy = None
     if "share" in protected:
-        whole_privacy = _require_shareable_privacy(privacy, described.searches)
-        privacy = whole_privacy.share(protected["share"])
+        total_privacy = _require_shareable_privacy(privacy, described.searches)
+        privacy = total_privacy.share(protected["share"])
     series, privacy = _read_series(parts, described.domain, privacy, described.all_searches)
-    return _BudgetPart(privacy=privacy, whole=whole_privacy, series=series)
+    return _BudgetPart(privacy=privacy, total_privacy=total_privacy, series=series)
 
 
 def _check_combination(
