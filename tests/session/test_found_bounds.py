@@ -11,7 +11,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import BoundsPlan
-from leastnoise._publication import Draft, read_bounds
+from leastnoise._publication import DraftDirectory, read_bounds
 from leastnoise._session import enter_release
 from leastnoise._trusted.kernel import QuantileSelection, SeededEntropy, Series
 from session.releasing import manifest, stopped
@@ -71,7 +71,7 @@ def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
 @pytest.mark.parametrize("retry", ["resume", "the same call"])
 def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, retry) -> None:
     find = partial(ln.find_bounds, PLAN, visits, ledger=ledger, out=tmp_path / "bounds")
-    stop = stopped(Draft, "publish") if drawn else stopped(Series, "choose_quantile_cells")
+    stop = stopped(DraftDirectory, "publish") if drawn else stopped(Series, "choose_quantile_cells")
     with stop as error:
         find()
     assert "can be finished without paying again" in str(error.value)

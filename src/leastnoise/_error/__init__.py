@@ -13,8 +13,8 @@ need too much memory. Start reading at `evaluate_plan` in ``_structure``.
 """
 
 from leastnoise._error._comparison_errors import (
+    ComparisonInterval,
     Estimated,
-    Interval,
     PairCovariances,
     correlation_of,
     difference_interval,

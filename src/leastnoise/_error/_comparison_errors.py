@@ -318,7 +318,7 @@ def correlation_of(covariance: FloatArray, first: Estimated, second: Estimated) 
     return np.asarray(np.clip(quotient, -1.0, 1.0))
 
 
-class Interval(NamedTuple):
+class ComparisonInterval(NamedTuple):
     """An estimate by group, with its interval and standard error."""
 
     value: FloatArray
@@ -327,7 +327,9 @@ class Interval(NamedTuple):
     std_error: FloatArray
 
 
-def difference_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
+def difference_interval(
+    first: Estimated, second: Estimated, correlation: FloatArray
+) -> ComparisonInterval:
     """Return the difference of two quantities by group, with its interval.
 
     Args:
@@ -345,7 +347,7 @@ def difference_interval(first: Estimated, second: Estimated, correlation: FloatA
     )
     low = first.bounds[0] - second.bounds[1]
     high = first.bounds[1] - second.bounds[0]
-    return Interval(
+    return ComparisonInterval(
         value,
         np.clip(value - below, low, high),
         np.clip(value + above, low, high),
@@ -436,17 +438,21 @@ def linear_difference(
     correlation: FloatArray,
     multiplier: float,
     half_noise_step: float,
-) -> Interval:
+) -> ComparisonInterval:
     """Return the difference of two counts or sums, with its interval.
 
     The difference is one linear answer, so its standard error is exact.
     """
     plain = difference_interval(first, second, correlation)
     reach = multiplier * plain.std_error + np.where(plain.std_error > 0, half_noise_step, 0.0)
-    return Interval(plain.value, plain.value - reach, plain.value + reach, plain.std_error)
+    return ComparisonInterval(
+        plain.value, plain.value - reach, plain.value + reach, plain.std_error
+    )
 
 
-def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
+def quotient_interval(
+    first: Estimated, second: Estimated, correlation: FloatArray
+) -> ComparisonInterval:
     """Return the ratio of two quantities by group, with its interval.
 
     If the interval of the second quantity contains 0, any ratio is possible. Then the interval is
@@ -476,7 +482,7 @@ def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArr
         + value**2 * second.std_error**2
         - 2 * value * correlation * first.std_error * second.std_error
     )
-    return Interval(
+    return ComparisonInterval(
         np.where(is_clear, np.clip(value, least, largest), np.nan),
         np.where(is_clear, np.clip(low, least, largest), least),
         np.where(is_clear, np.clip(high, least, largest), largest),

@@ -14,8 +14,8 @@ import numpy as np
 
 from leastnoise._domain import Domain, Measure
 from leastnoise._error import (
+    ComparisonInterval,
     Estimated,
-    Interval,
     correlation_of,
     difference_interval,
     interval_multiplier,
@@ -238,8 +238,8 @@ class _Effect(NamedTuple):
 
     pair: ComparedPair
     variances: tuple[FloatArray, FloatArray]
-    difference: Interval
-    ratio: Interval
+    difference: ComparisonInterval
+    ratio: ComparisonInterval
 
 
 class _Outcome(NamedTuple):

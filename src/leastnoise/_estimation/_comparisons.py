@@ -13,8 +13,8 @@ import numpy as np
 
 from leastnoise._domain import Domain, column_measures
 from leastnoise._error import (
+    ComparisonInterval,
     Estimated,
-    Interval,
     PairCovariances,
     checked_level,
     correlation_of,
@@ -210,12 +210,12 @@ class ComparedPair(NamedTuple):
     names: tuple[str, ...]
 
     @property
-    def difference(self) -> Interval:
+    def difference(self) -> ComparisonInterval:
         """The difference, with an interval for each group."""
         return _difference(self.first, self.second, self.correlation)
 
     @property
-    def ratio(self) -> Interval:
+    def ratio(self) -> ComparisonInterval:
         """The ratio, with an interval for each group."""
         return quotient_interval(self.first.estimated, self.second.estimated, self.correlation)
 
@@ -320,7 +320,7 @@ def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
 
 def _difference(
     first: ComparedQuantity, second: ComparedQuantity, correlation: FloatArray
-) -> Interval:
+) -> ComparisonInterval:
     """Return the difference of two compared quantities, with its interval."""
     if first.quotient.denominator is not None:
         return difference_interval(first.estimated, second.estimated, correlation)
@@ -355,13 +355,13 @@ def _comparison_columns(
     return {name: array.reshape(shape) for name, array in numbers.items()}
 
 
-def lift_of(ratio: Interval) -> Interval:
+def lift_of(ratio: ComparisonInterval) -> ComparisonInterval:
     """Return a ratio less 1, with its interval."""
-    return Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
+    return ComparisonInterval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error)
 
 
 def interval_columns(
-    quantity_name: str, interval: Interval, measure_unit: float
+    quantity_name: str, interval: ComparisonInterval, measure_unit: float
 ) -> dict[str, FloatArray]:
     """Return the columns of a value with its interval and standard error.
 
@@ -570,7 +570,10 @@ def products_of_pairs(pairs: Sequence[ComparedPair]) -> list[Product]:
 
 
 def ratio_errors(
-    second: Estimated, ratio: Interval, first_errors: FloatArray, second_errors: FloatArray
+    second: Estimated,
+    ratio: ComparisonInterval,
+    first_errors: FloatArray,
+    second_errors: FloatArray,
 ) -> FloatArray:
     """Return errors of a ratio, from errors of its two quantities (delta method)."""
     divisor = np.where(second.value == 0, np.nan, second.value)

@@ -51,7 +51,7 @@ from leastnoise._estimation._public_facts import (
 from leastnoise._estimation._top_down_facts import list_possible_cells, list_public_sums
 from leastnoise._estimation._top_down_nearest import Components, LeastSquaresProblem
 from leastnoise._estimation._top_down_rounding import SumConstraints, round_children, scale_to_sums
-from leastnoise._estimation._top_down_steps import Step, list_steps
+from leastnoise._estimation._top_down_steps import SplitStep, list_steps
 from leastnoise._families import partition_groups
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
@@ -213,7 +213,7 @@ def _check_facts(
 
 def _divide(
     estimator: Estimator,
-    step: Step,
+    step: SplitStep,
     parents: IntArray,
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
@@ -260,14 +260,14 @@ def _divide(
     return result.reshape(-1, *step.shape)
 
 
-def _round_total(estimates: FloatArray, step: Step) -> SumConstraints:
+def _round_total(estimates: FloatArray, step: SplitStep) -> SumConstraints:
     """Return the constraint that the cells of the first step sum to the total."""
     total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
     labels = np.zeros(estimates.shape, dtype=np.int64)
     return SumConstraints(labels, total, (0,) * len(step.others))
 
 
-def _list_nested_groups(step: Step, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
+def _list_nested_groups(step: SplitStep, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
     """Return nested groups of a child's cells whose sums are also rounded.
 
     The groups also nest with the groups of public counts, but never contain one of them.
@@ -296,7 +296,7 @@ def _is_nested(positions: tuple[int, ...], other_positions: tuple[int, ...]) -> 
     return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
 
 
-def _find_positions(step: Step, table: Product) -> tuple[int, ...] | None:
+def _find_positions(step: SplitStep, table: Product) -> tuple[int, ...] | None:
     """Return the positions of a table's groups in the refinement chains."""
     operators = dict(zip(table.attributes, table.operators, strict=True))
     positions = []

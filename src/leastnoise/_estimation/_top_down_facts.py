@@ -12,14 +12,14 @@ from leastnoise._estimation._public_facts import (
     replace_groups,
 )
 from leastnoise._estimation._top_down_rounding import SumConstraints
-from leastnoise._estimation._top_down_steps import Step
+from leastnoise._estimation._top_down_steps import SplitStep
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._workload import Product
 
 
 def list_public_sums(
-    step: Step, public: Sequence[PublicCounts], order: IntArray
+    step: SplitStep, public: Sequence[PublicCounts], order: IntArray
 ) -> list[SumConstraints]:
     """Return public sums of the children that parent sums do not imply.
 
@@ -58,7 +58,7 @@ def _require_position(position: int | None) -> int:
 
 
 def _label_cells(
-    step: Step, sums: KnownSums, along: Mapping[str, IntArray], children: IntArray
+    step: SplitStep, sums: KnownSums, along: Mapping[str, IntArray], children: IntArray
 ) -> IntArray:
     """Return the index of the public sum of each cell, (children, other cells)."""
     sizes = dict(zip(sums.names, sums.counts.shape, strict=True))
@@ -72,7 +72,7 @@ def _label_cells(
     return np.broadcast_to(labels, (len(children), *step.shape)).reshape(len(children), -1)
 
 
-def list_possible_cells(step: Step, impossible: Sequence[Combination]) -> BoolArray | None:
+def list_possible_cells(step: SplitStep, impossible: Sequence[Combination]) -> BoolArray | None:
     """Return whether each cell of the children may hold rows; None if all may.
 
     A cell may hold rows if it contains a cell of the finest table that may. The result is None if

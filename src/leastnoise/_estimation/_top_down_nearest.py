@@ -26,7 +26,7 @@ import numpy as np
 
 from leastnoise._estimation._least_squares import Estimator
 from leastnoise._estimation._top_down_rounding import SumConstraints
-from leastnoise._estimation._top_down_steps import Step
+from leastnoise._estimation._top_down_steps import SplitStep
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_ROUNDS = 300  # maximum number of rounds of the method of multipliers
@@ -54,7 +54,7 @@ class Components:
     weights: FloatArray
 
     @staticmethod
-    def of(estimator: Estimator, step: Step) -> "Components":
+    def of(estimator: Estimator, step: SplitStep) -> "Components":
         """Return the basis for a step, weighted by the precision of estimates."""
         bases = [axis.basis() for axis in step.others]
         if not bases:
@@ -158,7 +158,7 @@ def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
     return clipped
 
 
-def component_weights(estimator: Estimator, step: Step) -> FloatArray:
+def component_weights(estimator: Estimator, step: SplitStep) -> FloatArray:
     """Return the precision of each component of a child's cells.
 
     Args:

@@ -19,7 +19,7 @@ _Path = list[tuple[QuerySet, IntArray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Axis:
+class UnsplitAxis:
     """The cells of an attribute that a step does not split, with their groups.
 
     Attributes:
@@ -74,7 +74,7 @@ def _number_groups(groups: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Step:
+class SplitStep:
     """A split of the groups of one attribute, for all groups of the others.
 
     Attributes:
@@ -94,7 +94,7 @@ class Step:
     groups: IntArray
     parent_set: QuerySet | None = None
     parents: IntArray
-    others: tuple[Axis, ...]
+    others: tuple[UnsplitAxis, ...]
     tables: tuple[Product, ...] = ()
 
     @property
@@ -176,7 +176,7 @@ class Step:
 
 def list_steps(
     products: Sequence[Product], finest: Product, public: Sequence[PublicCounts]
-) -> Iterator[Step]:
+) -> Iterator[SplitStep]:
     """Yield the steps that refine the total to the finest table.
 
     Attributes without levels are refined first, in one batch. The other attributes follow in the
@@ -188,7 +188,7 @@ def list_steps(
     order = sorted(finest.attributes, key=sizes.__getitem__)
     together = [name for name in order[:-1] if len(paths[name]) == 1]
     zeros = np.zeros(1, dtype=np.int64)
-    yield Step(
+    yield SplitStep(
         finest=finest,
         groups=zeros,
         parents=zeros,
@@ -206,7 +206,7 @@ def list_steps(
         for query_set, groups in paths[name]:
             parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
             parents[groups] = before
-            yield Step(
+            yield SplitStep(
                 finest=finest,
                 name=name,
                 query_set=query_set,
@@ -235,7 +235,9 @@ def _find_path(
     return path
 
 
-def _list_axes(finest: Product, paths: dict[str, _Path], names: Sequence[str]) -> tuple[Axis, ...]:
+def _list_axes(
+    finest: Product, paths: dict[str, _Path], names: Sequence[str]
+) -> tuple[UnsplitAxis, ...]:
     """Return the axes of already refined attributes, in table order."""
     axes = []
     for name in finest.attributes:
@@ -247,5 +249,5 @@ def _list_axes(finest: Product, paths: dict[str, _Path], names: Sequence[str]) -
         for query_set, coarser in paths[name]:
             if coarser.max() > chain[-1][1].max():
                 chain.append((query_set, coarser[first]))
-        axes.append(Axis(name, groups, tuple(chain)))
+        axes.append(UnsplitAxis(name, groups, tuple(chain)))
     return tuple(axes)

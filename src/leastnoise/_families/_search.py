@@ -204,11 +204,11 @@ def _descent_direction(gradient: FloatArray, is_free: BoolArray, memory: _Memory
 
 
 Rest = TypeVar("Rest")
-Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
+StepFunction = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 
 
 def dual_ascent(
-    step: Step[Rest],
+    step: StepFunction[Rest],
     weights: FloatArray,
     gap: float,
     max_steps: int,

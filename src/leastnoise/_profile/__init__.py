@@ -28,7 +28,7 @@ from leastnoise._profile._request import (
     plan_profile,
 )
 from leastnoise._profile._run import Profile, measured_spec, profile, run_profile
-from leastnoise._profile._share_intervals import FALSE_CELL_RATE, Interval
+from leastnoise._profile._share_intervals import FALSE_CELL_RATE, EstimateInterval
 from leastnoise._profile._unit_sizes import (
     COVERED_UNITS,
     SIZE_SHARE,

@@ -14,7 +14,7 @@ from leastnoise._profile._request import ProfilePlan
 from leastnoise._profile._share_intervals import (
     FALSE_CELL_RATE,
     ZERO,
-    Interval,
+    EstimateInterval,
     interval_at,
     level_of_two_intervals,
     share_interval,
@@ -61,15 +61,15 @@ class ColumnFindings:
     counts: FloatArray
     margins: FloatArray
     occupied: BoolArray
-    missing: Interval
-    unreadable: Interval
-    missing_share: Interval
-    unreadable_share: Interval
-    quartiles: tuple[Interval, ...]
+    missing: EstimateInterval
+    unreadable: EstimateInterval
+    missing_share: EstimateInterval
+    unreadable_share: EstimateInterval
+    quartiles: tuple[EstimateInterval, ...]
     threshold: float
     range_cells: tuple[int, int]
-    rows_below: Interval
-    rows_above: Interval
+    rows_below: EstimateInterval
+    rows_above: EstimateInterval
 
     @property
     def shown_cells(self) -> list[int]:
@@ -138,7 +138,7 @@ class ProfileFindings:
         unit_sizes: the findings about the number of rows per unit; None if every row is a unit.
     """
 
-    rows: Interval
+    rows: EstimateInterval
     columns: tuple[ColumnFindings, ...]
     unit_sizes: UnitSizes | None = None
 
@@ -202,13 +202,16 @@ class _ColumnTables(NamedTuple):
     strict: Table
 
 
-def _first_interval(table: Table) -> Interval:
+def _first_interval(table: Table) -> EstimateInterval:
     """Return the answer of a table's first cell with its interval."""
     return interval_at(table, 0)
 
 
 def _column_findings(
-    measured: MeasuredColumn, release: Release, tables: _ColumnTables, careful_rows: Interval
+    measured: MeasuredColumn,
+    release: Release,
+    tables: _ColumnTables,
+    careful_rows: EstimateInterval,
 ) -> ColumnFindings:
     """Return the findings about a column from its tables."""
     cells = tables.stated.answer.size - _SPECIAL_CELLS
@@ -301,7 +304,7 @@ def _shortest_occupied_run(
 
 def _rows_in_runs(
     findings: ColumnFindings, release: Release, runs: Sequence[tuple[int, int]], level: float
-) -> list[Interval]:
+) -> list[EstimateInterval]:
     """Return the estimated number of rows in each run (first cell, stop)."""
     if runs[0][0] == runs[0][1]:
         return [ZERO] * len(runs)
@@ -314,14 +317,14 @@ def _rows_in_runs(
 def _with_quartiles(findings: ColumnFindings, release: Release) -> ColumnFindings:
     """Return findings with the quartiles of a column of numbers."""
     answers = quantiles(release, findings.measured.attribute, _QUARTILES, level=release.level)
-    quartiles = tuple(Interval(entry.value, entry.low, entry.high) for entry in answers)
+    quartiles = tuple(EstimateInterval(entry.value, entry.low, entry.high) for entry in answers)
     if findings.is_whole:
         quartiles = tuple(_round_to_whole_numbers(quartile) for quartile in quartiles)
     return replace(findings, quartiles=quartiles)
 
 
-def _round_to_whole_numbers(quartile: Interval) -> Interval:
+def _round_to_whole_numbers(quartile: EstimateInterval) -> EstimateInterval:
     """Return a quartile with its value and interval rounded to whole numbers."""
     low = float(math.ceil(quartile.low))
     high = max(low, float(math.ceil(quartile.high) - 1))
-    return Interval(min(max(float(math.floor(quartile.value)), low), high), low, high)
+    return EstimateInterval(min(max(float(math.floor(quartile.value)), low), high), low, high)

@@ -10,7 +10,7 @@ from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
 from leastnoise._profile._findings import ColumnFindings, ProfileFindings
 from leastnoise._profile._profile_draft import DRAFT_FILE
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan
-from leastnoise._profile._share_intervals import Interval
+from leastnoise._profile._share_intervals import EstimateInterval
 from leastnoise._profile._unit_sizes import LimitEffect, UnitSizes
 from leastnoise._release import Release
 from leastnoise._texts import LANGUAGES, TEMPLATES, Catalogue, load_catalogue, load_templates
@@ -272,7 +272,7 @@ def _describe_misfit(column: ColumnFindings, catalogue: Catalogue) -> str:
     return ""
 
 
-def _format_share(share: Interval, catalogue: Catalogue) -> str:
+def _format_share(share: EstimateInterval, catalogue: Catalogue) -> str:
     """Return a share with the ends of its interval."""
     value, low, high = (
         catalogue.format_percent(round(number, _SHARE_DECIMALS))
@@ -281,7 +281,7 @@ def _format_share(share: Interval, catalogue: Catalogue) -> str:
     return catalogue.say("profile_interval", value=value, low=low, high=high)
 
 
-def _format_quartile(quartile: Interval, catalogue: Catalogue) -> str:
+def _format_quartile(quartile: EstimateInterval, catalogue: Catalogue) -> str:
     """Return a quartile and the ends of its interval as text."""
     value, low, high = (
         _round_to_grid(number) for number in (quartile.value, quartile.low, quartile.high)

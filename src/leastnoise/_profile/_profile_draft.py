@@ -8,7 +8,7 @@ from typing import Any
 from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
-from leastnoise._profile._share_intervals import Interval
+from leastnoise._profile._share_intervals import EstimateInterval
 from leastnoise._profile._unit_sizes import COVERED_UNITS
 from leastnoise._session import Ledger
 from leastnoise._spec import (
@@ -113,7 +113,7 @@ def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
     yield f"# units have more, and {_format_share(effect.cut_rows)} of the rows are not used.\n"
 
 
-def _format_share(share: Interval | None) -> str:
+def _format_share(share: EstimateInterval | None) -> str:
     """Return a share and the ends of its interval as text."""
     if share is None:
         return "an unknown share"

@@ -9,7 +9,7 @@ FALSE_CELL_RATE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class EstimateInterval:
     """An estimate with the ends of its interval.
 
     Attributes:
@@ -28,14 +28,14 @@ class Interval:
         return max(self.high - self.value, self.value - self.low)
 
 
-ZERO = Interval(0.0, 0.0, 0.0)
+ZERO = EstimateInterval(0.0, 0.0, 0.0)
 
 
-def interval_at(table: Table, position: int) -> Interval:
+def interval_at(table: Table, position: int) -> EstimateInterval:
     """Return the answer of a table's cell, with its interval cut off at 0."""
     value = max(0.0, float(table.answer.reshape(-1)[position]))
     low = max(0.0, float(table.low.reshape(-1)[position]))
-    return Interval(value, low, max(value, float(table.high.reshape(-1)[position])))
+    return EstimateInterval(value, low, max(value, float(table.high.reshape(-1)[position])))
 
 
 def level_of_two_intervals(level: float) -> float:
@@ -43,13 +43,13 @@ def level_of_two_intervals(level: float) -> float:
     return 1 - (1 - level) / 2
 
 
-def share_interval(part: Interval, whole: Interval) -> Interval:
+def share_interval(part: EstimateInterval, whole: EstimateInterval) -> EstimateInterval:
     """Return the share of a part.
 
     The interval of a share holds if both of these intervals hold.
     """
     if whole.value <= 0:
-        return Interval(0.0, 0.0, 1.0)
+        return EstimateInterval(0.0, 0.0, 1.0)
     low = part.low / whole.high
     high = part.high / whole.low if whole.low > 0 else 1.0
-    return Interval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))
+    return EstimateInterval(min(1.0, part.value / whole.value), min(1.0, low), min(1.0, high))

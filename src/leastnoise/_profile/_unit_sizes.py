@@ -19,7 +19,7 @@ from leastnoise._planning import plan as make_plan
 from leastnoise._profile._share_intervals import (
     FALSE_CELL_RATE,
     ZERO,
-    Interval,
+    EstimateInterval,
     interval_at,
     level_of_two_intervals,
     share_interval,
@@ -82,8 +82,8 @@ class LimitEffect:
     """
 
     max_rows: int
-    cut_units: Interval
-    cut_rows: Interval | None
+    cut_units: EstimateInterval
+    cut_rows: EstimateInterval | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,10 +109,10 @@ class UnitSizes:
     margins: FloatArray
     occupied: BoolArray
     threshold: float
-    units: Interval
-    mean_rows: Interval
+    units: EstimateInterval
+    mean_rows: EstimateInterval
     largest: int
-    units_beyond: Interval
+    units_beyond: EstimateInterval
     limits: tuple[LimitEffect, ...]
     max_rows: int
 
@@ -168,7 +168,7 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
     )
 
 
-def _count_reached_cells(units_beyond: Sequence[Interval]) -> int:
+def _count_reached_cells(units_beyond: Sequence[EstimateInterval]) -> int:
     """Return the number of cells that some units certainly reach."""
     for position in range(1, len(units_beyond)):
         if units_beyond[position].low <= 0:
@@ -176,7 +176,7 @@ def _count_reached_cells(units_beyond: Sequence[Interval]) -> int:
     return len(units_beyond) - 1
 
 
-def _choose_limit(units_beyond: Sequence[Interval]) -> int:
+def _choose_limit(units_beyond: Sequence[EstimateInterval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
     The limit is the smallest end that enough units do not exceed. The search also stops if the
@@ -190,14 +190,14 @@ def _choose_limit(units_beyond: Sequence[Interval]) -> int:
     return _CELL_ENDS[position]
 
 
-def _units_beyond(release: Release, level: float) -> list[Interval]:
+def _units_beyond(release: Release, level: float) -> list[EstimateInterval]:
     """Return for each cell the number of units in it or in later cells; then 0."""
     cells = len(_CELL_ENDS)
     weights = [[int(cell >= first) for cell in range(cells)] for first in range(cells)]
     return [*_sum_weighted_units(release, weights, level), ZERO]
 
 
-def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[Interval]:
+def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[EstimateInterval]:
     """Return weighted sums of the units in the cells, with intervals.
 
     Args:
@@ -210,7 +210,7 @@ def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[In
     return [interval_at(table, position) for position in range(len(weights))]
 
 
-def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Interval]:
+def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[EstimateInterval]:
     """Return for each limit the number of rows beyond it.
 
     The number of rows of a unit is between the two ends of its cell; the estimate uses the middle.
@@ -235,21 +235,21 @@ def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[Int
         strict=True,
     ):
         value = middle.value / 2
-        intervals.append(Interval(value, min(value, low.low), max(value, high.high)))
+        intervals.append(EstimateInterval(value, min(value, low.low), max(value, high.high)))
     return intervals
 
 
-def _mean_rows(release: Release, stop: int) -> Interval:
+def _mean_rows(release: Release, stop: int) -> EstimateInterval:
     """Return the mean number of rows of units in the first ``stop`` cells."""
     (rows,) = _rows_beyond(release, [0], stop)
     is_counted = np.arange(len(_CELL_ENDS)) < stop
     level = level_of_two_intervals(release.level)
     (units,) = _sum_weighted_units(release, [is_counted.astype(np.int64)], level)
     if units.low <= 0:
-        return Interval(1.0, 1.0, math.inf)
+        return EstimateInterval(1.0, 1.0, math.inf)
     # a unit in the histogram has at least one row
     low = max(1.0, rows.low / units.high)
-    return Interval(max(low, rows.value / units.value), low, rows.high / units.low)
+    return EstimateInterval(max(low, rows.value / units.value), low, rows.high / units.low)
 
 
 def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:

@@ -20,7 +20,7 @@ from leastnoise._publication._comparison_files import (
     write_comparison,
 )
 from leastnoise._publication._directory import (
-    Draft,
+    DraftDirectory,
     check_target,
     lock_output,
     open_draft,

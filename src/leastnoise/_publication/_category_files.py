@@ -13,7 +13,7 @@ from pathlib import Path
 
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan
-from leastnoise._publication._directory import Draft, ListedFile, list_files
+from leastnoise._publication._directory import DraftDirectory, ListedFile, list_files
 from leastnoise._publication._manifest import write_manifest
 from leastnoise._publication._search_manifest import read_search_manifest, unreadable_search_error
 from leastnoise._release import (
@@ -116,7 +116,7 @@ class CategoriesManifest:
     files: tuple[ListedFile, ...]
 
 
-def write_categories(categories: FoundCategories, draft: Draft) -> None:
+def write_categories(categories: FoundCategories, draft: DraftDirectory) -> None:
     """Write found categories and their manifest into a draft directory."""
     write_rows(
         draft.path / CATEGORY_FILE,

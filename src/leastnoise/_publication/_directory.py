@@ -54,7 +54,7 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 
 @dataclass(slots=True)
-class Draft:
+class DraftDirectory:
     """A directory under a temporary name, which `publish` renames to its target.
 
     Attributes:
@@ -101,7 +101,7 @@ class Draft:
         sync_to_disk(self.target.parent)
 
 
-def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | None"]:
+def open_optional_draft(target: Path | None) -> AbstractContextManager["DraftDirectory | None"]:
     """Open a draft like `open_draft`; if there is no target, yield None.
 
     Nothing is written if ``target`` is None.
@@ -112,7 +112,7 @@ def open_optional_draft(target: Path | None) -> AbstractContextManager["Draft | 
 
 
 @contextmanager
-def open_draft(target: Path) -> Iterator[Draft]:
+def open_draft(target: Path) -> Iterator[DraftDirectory]:
     """Yield a draft directory next to its target, and remove it at the end.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
@@ -135,7 +135,7 @@ def open_draft(target: Path) -> Iterator[Draft]:
             remove_dead_drafts([parent])
         except OSError as error:
             raise _unusable_target_error(target, error) from None
-        yield Draft(partial, target)
+        yield DraftDirectory(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         _remove_lock(lock_file, handle)

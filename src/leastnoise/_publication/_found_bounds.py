@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from leastnoise._plan import BoundsPlan
-from leastnoise._publication._directory import Draft
+from leastnoise._publication._directory import DraftDirectory
 from leastnoise._publication._manifest import write_manifest
 from leastnoise._publication._search_manifest import has_search_format, read_search_manifest
 from leastnoise._release import NO_RECEIPT, BoundsFacts, Json, ReceiptFacts, SearchFacts
@@ -151,7 +151,7 @@ class BoundsManifest:
     receipt: ReceiptFacts | None
 
 
-def write_bounds(bounds: FoundBounds, draft: Draft) -> None:
+def write_bounds(bounds: FoundBounds, draft: DraftDirectory) -> None:
     """Write found bounds as a manifest into a draft directory."""
     manifest = BoundsManifest(
         format=FOUND_BOUNDS_FORMAT,

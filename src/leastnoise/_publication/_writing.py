@@ -28,7 +28,7 @@ from leastnoise._pages import (
     report_file,
 )
 from leastnoise._plan import AdaptivePlan, Plan
-from leastnoise._publication._directory import Draft, list_files
+from leastnoise._publication._directory import DraftDirectory, list_files
 from leastnoise._publication._formats import SdmxMessages, Workbook
 from leastnoise._publication._manifest import escape_markdown, write_manifest
 from leastnoise._publication._manifest_of_release import (
@@ -565,7 +565,7 @@ def write_records(records: Records, path: Path) -> None:
     write_columns(records.columns(), path)
 
 
-def fill_draft(release: Release, draft: Draft) -> None:
+def fill_draft(release: Release, draft: DraftDirectory) -> None:
     """Write all files of a release into a draft directory."""
     _write_measurements(release, draft.path / "measurements")
     # waits for all threads: none may write into a removed draft

@@ -39,7 +39,7 @@ from leastnoise._plan import (
 from leastnoise._progress import RowProgress
 from leastnoise._publication import (
     EXPORTS,
-    Draft,
+    DraftDirectory,
     FoundBounds,
     FoundCategories,
     Manifest,
@@ -377,7 +377,7 @@ def publish(
     plan: Plan | SearchPlan,
     request: ReleaseRequest,
     outcome: Any,
-    folder: Draft | None,
+    folder: DraftDirectory | None,
 ) -> ReleaseResult:
     """Build and write a release, or the result of a search, from an outcome.
 
@@ -391,7 +391,7 @@ def publish(
     receipt = request.receipt
     private = receipt.payment is not None
     result: Any
-    write: Callable[[Any, Draft], None]
+    write: Callable[[Any, DraftDirectory], None]
     if isinstance(plan, CategoryPlan):
         units = tuple(outcome.units.tolist())
         result = FoundCategories(

@@ -21,7 +21,7 @@ from leastnoise._plan import (
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, show_rows
 from leastnoise._publication import (
-    Draft,
+    DraftDirectory,
     FoundBounds,
     FoundCategories,
     check_target,
@@ -528,7 +528,7 @@ def _pay_and_publish(
     table: Any,
     guard: PaidGuard | None,
     facts_before_payment: ReceiptFacts,
-    folder: Draft | None,
+    folder: DraftDirectory | None,
 ) -> ReleaseResult:
     """Pay for the measurements of a release, draw their noise and publish it.
 

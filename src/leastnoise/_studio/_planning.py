@@ -37,9 +37,9 @@ from leastnoise._studio._studio_draft import (
     MOST_PERIODS,
     OBJECTIVES,
     TARGETS,
-    Draft,
     PageRow,
     RowSetting,
+    SpecDraft,
     TableKey,
     change_draft,
     draft_from_text,
@@ -189,10 +189,10 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, TableMargin
     return margins
 
 
-class ReferencePlan(NamedTuple):
+class ComparedPlan(NamedTuple):
     """The reference plan for comparisons, and its draft."""
 
-    draft: Draft
+    draft: SpecDraft
     plan: Plan
 
 
@@ -220,17 +220,17 @@ class PlanningState:
     """
 
     number: int
-    draft: Draft
+    draft: SpecDraft
     plan: Plan | None = None
     ready: bool = False
     doing: str = ""
     trying: str = ""
     error: str = ""
     prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    reference: ReferencePlan | None = None
+    reference: ComparedPlan | None = None
     version: int = 0
-    past: tuple[Draft, ...] = ()
-    future: tuple[Draft, ...] = ()
+    past: tuple[SpecDraft, ...] = ()
+    future: tuple[SpecDraft, ...] = ()
     drag: int = 0
 
     @property
@@ -356,7 +356,7 @@ class Planning:
         """
         plan = self.state.plan_with_known_error
         self.state = replace(
-            self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
+            self.state, reference=None if plan is None else ComparedPlan(self.state.draft, plan)
         )
 
     def swap(self, _: Mapping[str, Any]) -> None:
@@ -389,9 +389,9 @@ class Planning:
 
     def _start_planning(
         self,
-        draft: Draft,
-        past: tuple[Draft, ...] = (),
-        future: tuple[Draft, ...] = (),
+        draft: SpecDraft,
+        past: tuple[SpecDraft, ...] = (),
+        future: tuple[SpecDraft, ...] = (),
         drag: int = 0,
     ) -> None:
         """Make a draft the current one, and plan it in the background process."""
@@ -453,7 +453,7 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 }
 
 
-def _planning_request(draft: Draft) -> dict[str, Any]:
+def _planning_request(draft: SpecDraft) -> dict[str, Any]:
     """Return the request to the background process that plans a draft."""
     return {
         "text": format_spec(draft),
@@ -542,7 +542,9 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
     return " ".join(sentences)
 
 
-def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[tuple[str, str]]:
+def _draft_facts(
+    draft: SpecDraft, plan: Plan | None, catalogue: Catalogue
+) -> list[tuple[str, str]]:
     """Return labels and texts of the facts about a draft and its plan."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
@@ -561,7 +563,7 @@ def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[
 
 
 def _period_facts(
-    draft: Draft, plan: Plan | None, catalogue: Catalogue
+    draft: SpecDraft, plan: Plan | None, catalogue: Catalogue
 ) -> Iterator[tuple[str, str]]:
     """Yield labels and texts of the facts about a series.
 
@@ -762,7 +764,9 @@ def _render_planning_page(state: PlanningState, name: str, catalogue: Catalogue)
     )
 
 
-def _fields_by_group(draft: Draft) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
+def _fields_by_group(
+    draft: SpecDraft,
+) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
     """Return the publication fields by group, and within a group by subject."""
     groups: dict[str, dict[str, list[PublicationField]]] = {}
     for one in draft.fields:

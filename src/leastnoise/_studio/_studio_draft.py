@@ -105,7 +105,7 @@ class PageRow:
 
 
 @dataclass(frozen=True)
-class Draft:
+class SpecDraft:
     """A spec with the changes that a user has made on the planning page.
 
     Args:
@@ -170,7 +170,7 @@ class Draft:
         return f"{self.periods}, {self.dates.reaching(self.periods).end}"
 
 
-def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
+def draft_from_text(text: str, folder: Path, name: str = "the spec") -> SpecDraft:
     """Return a draft without changes for the text of a spec."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
@@ -190,7 +190,7 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
         dates = None
     else:
         dates = spec.series.dates(spec.domain)
-    return Draft(
+    return SpecDraft(
         text=text,
         folder=folder,
         rows=tuple(rows),
@@ -254,7 +254,9 @@ def _requested_variables(request: Mapping[str, Any]) -> tuple[str, ...]:
     return (*first, *request.get("on", ()))
 
 
-def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
+def change_draft(
+    draft: SpecDraft, changes: Mapping[str, object], rows: Sequence[int] = ()
+) -> SpecDraft:
     """Return a copy of a draft with changed values.
 
     Args:
@@ -320,7 +322,7 @@ _FIELD_READERS: Mapping[str, Callable[[object], Any]] = {
 }
 
 
-def format_spec(draft: Draft) -> str:
+def format_spec(draft: SpecDraft) -> str:
     """Return the text of the spec with all changes.
 
     Only lines with changed values differ. All other lines keep their comments and format.
@@ -343,7 +345,7 @@ def format_spec(draft: Draft) -> str:
     return tomlkit.dumps(document)
 
 
-def _set_workload(document: Any, draft: Draft) -> None:
+def _set_workload(document: Any, draft: SpecDraft) -> None:
     """Apply the settings of all rows to the workload of a TOML document."""
     entries = []
     all_entries_stay = True

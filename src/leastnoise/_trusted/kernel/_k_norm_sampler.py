@@ -18,7 +18,7 @@ from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._noise import draw_far_geometric
 from leastnoise._trusted.kernel._sampling import (
     SCALE_LIMIT,
-    Interval,
+    Enclosure,
     Ratios,
     geometric_table,
     toss_exp,
@@ -126,7 +126,7 @@ def _enclose_partial_sums(
     The sums begin at j = 0, and are multiplied by 2^bits.
     """
     ratio = _enclose_exp_of_minus(1 / scale, bits)
-    power: Interval = (1 << bits, 1 << bits)
+    power: Enclosure = (1 << bits, 1 << bits)
     powers = [power]
     for _ in weights[1:]:
         power = power[0] * ratio[0] >> bits, -(-power[1] * ratio[1] >> bits)
@@ -138,12 +138,12 @@ def _enclose_partial_sums(
     return low, high
 
 
-def _enclose_exp_of_minus(value: Fraction, bits: int) -> Interval:
+def _enclose_exp_of_minus(value: Fraction, bits: int) -> Enclosure:
     """Return bounds on exp(-value) times 2^bits, for a value above 0 (N2)."""
     halvings = max(0, value.numerator.bit_length() - value.denominator.bit_length() + 1)
     work = bits + halvings + 8
     part = value / 2**halvings  # below 1
-    term: Interval = (1 << work, 1 << work)
+    term: Enclosure = (1 << work, 1 << work)
     low = high = 1 << work
     order = 0
     while term[1] > 1:

@@ -54,7 +54,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordedStep:
     """The fingerprint and the outcome of a recorded step.
 
     Attributes:
@@ -78,7 +78,7 @@ class Pending:
 
     plan: str
     options: str
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedStep, ...]
 
 
 def begin_step(
@@ -168,7 +168,7 @@ def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> P
         raise LedgerError(
             f"The release {entry_id} in the ledger {path} has nothing that could be finished."
         )
-    steps: list[Step] = []
+    steps: list[RecordedStep] = []
     for number, request, digest in connection.execute(
         "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY "
         "number",
@@ -177,7 +177,7 @@ def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> P
         texts = connection.execute(
             "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
         ).fetchall()
-        step = Step(request, "".join(text for (text,) in texts))
+        step = RecordedStep(request, "".join(text for (text,) in texts))
         if number != len(steps) + 1 or hash_row((step.outcome,)) != digest:
             raise LedgerError(
                 damaged_message(path, f"the measurement of the release {entry_id} is unreadable")

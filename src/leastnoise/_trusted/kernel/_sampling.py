@@ -162,7 +162,7 @@ def draw_in_blocks(
     return draws
 
 
-Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
+Enclosure = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
 _AMBIGUOUS_BYTE = 255  # the largest byte marks prefixes of several cells
 
 
@@ -333,7 +333,7 @@ class CellTable:
 
     cells: npt.NDArray[np.uint8]
     leading: Words
-    enclose: Callable[[int], list[Interval]]
+    enclose: Callable[[int], list[Enclosure]]
 
     def draw(self, count: int, entropy: Entropy) -> Words:
         """Return ``count`` independent draws (T2).
@@ -370,7 +370,7 @@ class CellTable:
                 return True
 
 
-def make_cell_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
+def make_cell_table(enclose: Callable[[int], list[Enclosure]]) -> CellTable:
     """Return the table of a distribution, from bounds on its thresholds (T1).
 
     The first 64 digits of every threshold are proved by its enclosures; every 16-bit prefix gets
@@ -402,7 +402,7 @@ def geometric_table() -> CellTable:
     The table ends at 128: the thresholds are 1 - exp(-i/8), i = 1 .. 128.
     """
 
-    def enclose(bits: int) -> list[Interval]:
+    def enclose(bits: int) -> list[Enclosure]:
         """Return integers that enclose each threshold times 2^bits."""
         work = bits + 32
         ratio = power = _enclose_exp_of_minus_inverse(8, work)
@@ -423,14 +423,14 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
     1, ..., and is cut at 8 parts.
     """
 
-    def enclose(bits: int) -> list[Interval]:
+    def enclose(bits: int) -> list[Enclosure]:
         """Return integers that enclose each threshold times 2^bits."""
         work = bits + 32
         ratio = _enclose_exp_of_minus_inverse(2 * parts_per_sigma * parts_per_sigma, work)
         step = ratio
         ratio_squared = _enclose_product(ratio, ratio, work)
-        weight: Interval = (1 << work, 1 << work)
-        sums: list[Interval] = [(0, 0)]
+        weight: Enclosure = (1 << work, 1 << work)
+        sums: list[Enclosure] = [(0, 0)]
         # T5: from here on, a weight is at most half of the previous weight
         while len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1:
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
@@ -445,7 +445,7 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
     return make_cell_table(enclose)
 
 
-def _enclose_exp_of_minus_inverse(divisor: int, bits: int) -> Interval:
+def _enclose_exp_of_minus_inverse(divisor: int, bits: int) -> Enclosure:
     """Return bounds on exp(-1/divisor) times 2^bits (T6).
 
     The partial sums of the alternating series are alternately above and below the value.
@@ -465,6 +465,6 @@ def _enclose_exp_of_minus_inverse(divisor: int, bits: int) -> Interval:
     )
 
 
-def _enclose_product(left: Interval, right: Interval, bits: int) -> Interval:
+def _enclose_product(left: Enclosure, right: Enclosure, bits: int) -> Enclosure:
     """Return bounds on the product of two reals of at least 0 (T6)."""
     return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

@@ -53,7 +53,7 @@ from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
 from leastnoise._trusted.kernel._ledger import Ledger
 from leastnoise._trusted.kernel._ledger_file import Entry
-from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, Step
+from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, RecordedStep
 from leastnoise._trusted.kernel._measure import check_table, draw_answers, verified_cost
 from leastnoise._trusted.kernel._outcome import (
     answers_from_text,
@@ -221,7 +221,7 @@ class _PrivateState:
     entropy: Entropy
     cost: Cost
     ledger: Ledger | None = None
-    recorded: tuple[Step, ...] = ()
+    recorded: tuple[RecordedStep, ...] = ()
     charges: list[Charge] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     process: int = field(default_factory=os.getpid)
