@@ -12,7 +12,7 @@ import leastnoise as ln
 from leastnoise._cli import program
 from leastnoise._estimation import Mixture, draw_records, round_systematically
 from leastnoise._publication import write_records
-from leastnoise._release import Table, make_records
+from leastnoise._release import AnswerTable, make_records
 
 ROWS = 3000
 
@@ -68,7 +68,7 @@ def synthesized(*arguments: object) -> str:
     return done.output + str(done.exception or "")
 
 
-def allowed(table: Table) -> float:
+def allowed(table: AnswerTable) -> float:
     """Return the margin of the answers plus the sampling error of the drawn records."""
     return table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 

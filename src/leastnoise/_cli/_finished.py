@@ -60,10 +60,10 @@ from leastnoise._publication import (
     write_rounded,
 )
 from leastnoise._release import (
+    AnswerTable,
     Records,
     Release,
     StatisticTable,
-    Table,
     make_records,
     with_labels_in,
 )
@@ -196,7 +196,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
     return facts
 
 
-def _print_table_with_bars(release: Release, table: Table) -> None:
+def _print_table_with_bars(release: Release, table: AnswerTable) -> None:
     """Print the first rows of a table, with a bar for each answer.
 
     The shaded end of a bar shows the interval.
@@ -234,7 +234,7 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
         )
 
 
-def _table_title(table: Table, catalogue: Catalogue) -> str:
+def _table_title(table: AnswerTable, catalogue: Catalogue) -> str:
     """Return the display title of a table; its name if no display names exist."""
     if catalogue.names.is_empty:
         return table.name

@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._charts import Axis, DotPlot, DotRow, Picture
 from leastnoise._estimation import ABTest, ComparisonSubject, Differences
-from leastnoise._release import Release, StatisticTable, Table, display_texts
+from leastnoise._release import AnswerTable, Release, StatisticTable, display_texts
 from leastnoise._texts import (
     Catalogue,
     CodeTexts,
@@ -154,7 +154,7 @@ def _suppressed_groups(
 
 def _find_published(
     release: Release, subject: ComparisonSubject, groups: Mapping[str, QuerySet]
-) -> Table | StatisticTable | None:
+) -> AnswerTable | StatisticTable | None:
     """Return the published table of the compared quantity by groups, or None."""
     quantity = subject.quantity
     if quantity.kind == "share" or quantity.units:
@@ -162,9 +162,9 @@ def _find_published(
     return release.find_published(quantity.kind, quantity.measure, groups)
 
 
-def _values_of(published: Table | StatisticTable) -> FloatArray:
+def _values_of(published: AnswerTable | StatisticTable) -> FloatArray:
     """Return the published values, with one axis for each key."""
-    if isinstance(published, Table):
+    if isinstance(published, AnswerTable):
         return published.answer
     return published.values
 

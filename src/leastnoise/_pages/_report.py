@@ -34,13 +34,13 @@ from leastnoise._pages import _sentences as sentences
 from leastnoise._pages._describe import describe_release
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import (
+    AnswerTable,
     FlagRule,
     Options,
     Release,
     SamplingErrors,
     SearchFacts,
     StatisticTable,
-    Table,
     TableEntry,
     convert_to_amounts,
     display_texts,
@@ -395,7 +395,7 @@ class Summary:
         return self.catalogue.say("quoted", name=self.name)
 
 
-def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
+def _summarize_table(table: AnswerTable, catalogue: Catalogue) -> Summary:
     """Return the page's summary of a table."""
     published_answers = table.answer[~np.isnan(table.answer)]
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
@@ -431,7 +431,7 @@ def _noun_after_answers(product: Product, catalogue: Catalogue) -> str:
     return name_rows(catalogue)
 
 
-def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ...]:
+def _describe_largest_cells(table: AnswerTable, catalogue: Catalogue) -> tuple[str, ...]:
     """Return texts such as "A: 120 ± 7" for the largest cells of a one-way table."""
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
@@ -819,7 +819,7 @@ class Chart:
 
 
 def collect_contents(
-    release: Release, written_tables: Iterable[tuple[Table, TableEntry]]
+    release: Release, written_tables: Iterable[tuple[AnswerTable, TableEntry]]
 ) -> list[ReportContent]:
     """Return the report's content in each language, the main language first.
 
@@ -863,7 +863,7 @@ class _ContentCollector:
             self._charts[view.id] = Chart(spec, view.name, view.description)
         self._views.append(view)
 
-    def add(self, table: Table, entry: TableEntry) -> None:
+    def add(self, table: AnswerTable, entry: TableEntry) -> None:
         """Add summary, view and chart of a table to the page."""
         release = self._release
         catalogue = self._catalogue
@@ -1139,7 +1139,7 @@ def _format_output_values(
 def _table_view(
     release: Release,
     entry: TableEntry,
-    table: Table,
+    table: AnswerTable,
     catalogue: Catalogue,
     *,
     shows_all_cells: bool,
@@ -1176,7 +1176,7 @@ def _table_view(
     )
 
 
-def _describe_table(table: Table, unit: str, catalogue: Catalogue) -> str:
+def _describe_table(table: AnswerTable, unit: str, catalogue: Catalogue) -> str:
     """Return a line with the number of answers, unit and margin of a table."""
     description = catalogue.say(
         "meta",
@@ -1193,7 +1193,7 @@ def _describe_table(table: Table, unit: str, catalogue: Catalogue) -> str:
     return f"{description}; {both_errors}"
 
 
-def _select_labels(table: Table, cells: IntArray) -> list[list[str]]:
+def _select_labels(table: AnswerTable, cells: IntArray) -> list[list[str]]:
     """Return for each key of a table the labels of the selected cells."""
     indices = np.unravel_index(cells, table.answer.shape)
     return [
@@ -1203,7 +1203,7 @@ def _select_labels(table: Table, cells: IntArray) -> list[list[str]]:
 
 
 def _format_number_columns(
-    release: Release, table: Table, cells: IntArray, catalogue: Catalogue
+    release: Release, table: AnswerTable, cells: IntArray, catalogue: Catalogue
 ) -> dict[str, list[str]]:
     """Return the numbers of selected cells as texts, by column heading."""
     numbers = table.numbers()
@@ -1257,7 +1257,7 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
     )
 
 
-def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:
+def _describe_certain_largest(release: Release, table: AnswerTable, catalogue: Catalogue) -> str:
     """Return a sentence on how many cells are certainly the largest.
 
     The comparison uses intervals that hold for all cells simultaneously.

@@ -22,10 +22,10 @@ from leastnoise._pages._report import (
 )
 from leastnoise._plan import SeriesPlan
 from leastnoise._release import (
+    AnswerTable,
     Options,
     Release,
     StatisticTable,
-    Table,
     display_texts,
     largest_rounding_change,
     quantity_key,
@@ -257,7 +257,7 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
             yield _table_over_time(replace(table, code_texts=texts), along, catalogue)
 
 
-def _table_over_time(table: Table, period_attribute: str, catalogue: Catalogue) -> _TimeTable:
+def _table_over_time(table: AnswerTable, period_attribute: str, catalogue: Catalogue) -> _TimeTable:
     """Return the texts and numbers that the page shows for a table."""
     product = table.product
     position = product.attributes.index(period_attribute)

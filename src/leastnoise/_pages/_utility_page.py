@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._release import Records, Release, Table
+from leastnoise._release import AnswerTable, Records, Release
 from leastnoise._texts import (
     TEMPLATES,
     Catalogue,
@@ -154,7 +154,7 @@ def _unrelated_names(records: Records) -> list[str]:
 
 
 def _compare_table(
-    number: int, table: Table, records: Records, catalogue: Catalogue
+    number: int, table: AnswerTable, records: Records, catalogue: Catalogue
 ) -> TableComparison:
     """Return the texts that compare a table of the release with the records."""
     differences = records.differences(table)
@@ -187,7 +187,7 @@ def _rate_difference(difference: float, margin: float) -> str:
 
 
 def _list_cell_views(
-    table: Table, differences: FloatArray, catalogue: Catalogue
+    table: AnswerTable, differences: FloatArray, catalogue: Catalogue
 ) -> Iterator[CellView]:
     """Yield the cells with the largest released answers, in table order."""
     answers = table.answer.reshape(-1)
@@ -204,7 +204,7 @@ def _list_cell_views(
         )
 
 
-def _describe_omitted_cells(table: Table, catalogue: Catalogue) -> str:
+def _describe_omitted_cells(table: AnswerTable, catalogue: Catalogue) -> str:
     """Return a sentence on the number of omitted cells, or "" for none."""
     left_out = table.answer.size - _MOST_CELLS
     if left_out <= 0:

@@ -20,7 +20,7 @@ from leastnoise._profile._share_intervals import (
     share_interval,
 )
 from leastnoise._profile._unit_sizes import UnitSizes
-from leastnoise._release import Release, Table
+from leastnoise._release import AnswerTable, Release
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 from leastnoise._workload import marginals, predicates, queries
 
@@ -197,12 +197,12 @@ class _ColumnTables(NamedTuple):
         strict: a level so high that empty cells rarely appear occupied.
     """
 
-    stated: Table
-    careful: Table
-    strict: Table
+    stated: AnswerTable
+    careful: AnswerTable
+    strict: AnswerTable
 
 
-def _first_interval(table: Table) -> EstimateInterval:
+def _first_interval(table: AnswerTable) -> EstimateInterval:
     """Return the answer of a table's first cell with its interval."""
     return interval_at(table, 0)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from leastnoise._release import Table
+from leastnoise._release import AnswerTable
 
 FALSE_CELL_RATE = 0.05
 """Probability that any empty cell of the profile is taken for an occupied one."""
@@ -31,7 +31,7 @@ class EstimateInterval:
 ZERO = EstimateInterval(0.0, 0.0, 0.0)
 
 
-def interval_at(table: Table, position: int) -> EstimateInterval:
+def interval_at(table: AnswerTable, position: int) -> EstimateInterval:
     """Return the answer of a table's cell, with its interval cut off at 0."""
     value = max(0.0, float(table.answer.reshape(-1)[position]))
     low = max(0.0, float(table.low.reshape(-1)[position]))

@@ -27,12 +27,12 @@ from leastnoise._frames import Columns, UniqueNames
 from leastnoise._pages import describe_row_limit, dropping_attributes
 from leastnoise._release import (
     TIME_PERIOD,
+    AnswerTable,
     Options,
     Release,
     ResultTable,
     SdmxMapping,
     StatisticTable,
-    Table,
     describe_columns,
     describe_margin,
     describe_rounding,
@@ -103,7 +103,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def result_title(result: ResultTable, catalogue: Catalogue) -> str:
     """Return the display title of a result, or its name if it has no title."""
     if not catalogue.names.is_empty:
-        if isinstance(result, Table):
+        if isinstance(result, AnswerTable):
             return table_title(result.product, catalogue)
         if isinstance(result, StatisticTable):
             return statistic_title(result.statistic, result.domain, catalogue)
@@ -112,7 +112,7 @@ def result_title(result: ResultTable, catalogue: Catalogue) -> str:
 
 def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...]:
     """Return the display headings of a result's key columns."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         return key_headings(result.product.along, catalogue)
     if isinstance(result, StatisticTable):
         return result.key_headings(catalogue)
@@ -129,7 +129,7 @@ def result_attributes(result: ResultTable) -> tuple[str, ...]:
 
 def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
     """Return the number format for the values of a result."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         return table_format(result.product, catalogue)
     if isinstance(result, StatisticTable):
         return statistic_format(result.statistic, result.domain, catalogue)
@@ -141,7 +141,7 @@ def _columns_with_margins(result: ResultTable) -> Columns:
     columns: Columns = {}
     for name, values in result.columns().items():
         columns[name] = values
-        if name == "answer" and isinstance(result, Table):
+        if name == "answer" and isinstance(result, AnswerTable):
             columns["margin"] = result.margins.reshape(-1)
     return columns
 
@@ -208,7 +208,7 @@ class Workbook:
     def _list_columns(self, result: ResultTable, sheet: str) -> None:
         """Store the meaning of each number column for the sheet of columns."""
         meanings = describe_columns(result, self._catalogue)
-        if isinstance(result, Table):
+        if isinstance(result, AnswerTable):
             meanings["margin"] = describe_margin(result, self._catalogue)
         for name in _columns_with_margins(result):
             if name in meanings:
@@ -221,7 +221,7 @@ class Workbook:
         """
         if isinstance(result, StatisticTable):
             return f"{self._catalogue.say(result.meaning_key)} {self._say('book_statistic')}", ""
-        if not isinstance(result, Table):
+        if not isinstance(result, AnswerTable):
             return self._say("book_statistic"), ""
         unit = name_with_row_limit(
             name_quantity_and_unit(result.product, self._catalogue),
@@ -231,7 +231,7 @@ class Workbook:
         self._list_table(result, sheet, unit)
         return self._say("book_interval", unit=unit), self._rounding_note
 
-    def _list_table(self, table: Table, sheet: str, unit: str) -> None:
+    def _list_table(self, table: AnswerTable, sheet: str, unit: str) -> None:
         """Add a line for a table to the workbook's list of tables."""
         dropping = dropping_attributes(self._release.plan, table.product)
         leaves_out = ", ".join(name_attribute(name, self._catalogue) for name in dropping)
@@ -546,7 +546,7 @@ def _make_dimensions(
     result: ResultTable, options: Options, catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, ...]:
     """Return an SDMX dimension for each key column of a result."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         keys = result.product.keys
     else:
         keys = result.attributes
@@ -650,7 +650,7 @@ def _display_labels_in(
 
 def _domain_of(result: ResultTable) -> Domain:
     """Return the domain over which a table or statistic is computed."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         return result.product.domain
     if isinstance(result, StatisticTable):
         return result.domain
@@ -715,11 +715,11 @@ class SdmxMessages:
     release: Release
     directory: Path
     flows: list[DataFlow] = field(default_factory=list)
-    _merged: dict[tuple[str | None, str | None], list[Table]] = field(default_factory=dict)
+    _merged: dict[tuple[str | None, str | None], list[AnswerTable]] = field(default_factory=dict)
 
     def add(self, result: ResultTable, stem: str) -> None:
         """Write a result as one data message, or store it for a shared data flow."""
-        if self._mapping.flows == "quantity" and isinstance(result, Table):
+        if self._mapping.flows == "quantity" and isinstance(result, AnswerTable):
             product = result.product
             kinds = {query_set.kind for query_set in product.query_sets}
             if kinds <= {*_MERGED_QUERIES}:
@@ -785,7 +785,7 @@ class SdmxMessages:
             self._write_message(flow, f"answers/{flow_id.lower()}", rows)
 
     def _merged_observations(
-        self, merged: "MergedFlow", flow: DataFlow, table: Table
+        self, merged: "MergedFlow", flow: DataFlow, table: AnswerTable
     ) -> Iterator[list[str | float]]:
         """Yield the CSV fields of a table's observations in a shared data flow."""
         own_flow, own_columns = _make_data_flow(table, self.release.options)
@@ -898,9 +898,9 @@ def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[lis
         yield [*first, *labels, *last]
 
 
-def _distinct_tables(tables: Sequence[Table]) -> list[Table]:
+def _distinct_tables(tables: Sequence[AnswerTable]) -> list[AnswerTable]:
     """Return the tables without those that have the keys of an earlier table."""
-    by_keys: dict[tuple[str, ...], Table] = {}
+    by_keys: dict[tuple[str, ...], AnswerTable] = {}
     for table in tables:
         by_keys.setdefault(tuple(table.product.keys), table)
     return list(by_keys.values())
@@ -921,7 +921,7 @@ class MergedFlow:
     attributes: tuple[str, ...]
     cells: Mapping[str, Sequence[str]]
 
-    def observation_codes(self, table: Table) -> Iterator[list[str]]:
+    def observation_codes(self, table: AnswerTable) -> Iterator[list[str]]:
         """Yield the codes of each answer of a table; ``_T`` where it has no key."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
@@ -933,7 +933,7 @@ class MergedFlow:
             yield key
 
 
-def merge_tables(tables: Sequence[Table], options: Options) -> MergedFlow:
+def merge_tables(tables: Sequence[AnswerTable], options: Options) -> MergedFlow:
     """Return one SDMX data flow for all tables of a quantity."""
     catalogues = _catalogues(options)
     flows = [_make_data_flow(table, options)[0] for table in tables]

@@ -28,11 +28,11 @@ from leastnoise._pages import (
 )
 from leastnoise._publication._formats import result_headings
 from leastnoise._release import (
+    AnswerTable,
     Options,
     Release,
     ResultTable,
     StatisticTable,
-    Table,
     describe_rounding,
     display_texts,
     quantity_key,
@@ -166,7 +166,7 @@ def make_publication_table(
     if result.sampling is not None:
         flags = np.asarray(result.sampling.reliability)
     percent = catalogue.format_percent(release.level)
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         product = result.product
         title = table_title(product, catalogue)
         unit = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
@@ -699,7 +699,7 @@ def _remove_surrogates(text: str) -> str:
 
 def make_title(result: ResultTable, catalogue: Catalogue) -> str:
     """Return the title of a result in the catalogue's language."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         return table_title(result.product, catalogue)
     if isinstance(result, StatisticTable):
         return statistic_title(result.statistic, result.domain, catalogue)

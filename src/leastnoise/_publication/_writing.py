@@ -40,11 +40,11 @@ from leastnoise._publication._publication_workbook import Publications
 from leastnoise._release import (
     MOST_TABLE_FILES,
     NUMBER_COLUMNS,
+    AnswerTable,
     Options,
     Records,
     Release,
     ResultTable,
-    Table,
     TableEntry,
     describe_columns,
     describe_quantity,
@@ -110,7 +110,7 @@ def _open_formats(format_names: Sequence[str]) -> Iterator[OutputFormats]:
 
 def write_answers(
     release: Release, directory: Path
-) -> Generator[tuple[Table, TableEntry], None, None]:
+) -> Generator[tuple[AnswerTable, TableEntry], None, None]:
     """Write all answers and ``tables.csv``; yield each table and its entry.
 
     Each table is estimated once, and yielded while a thread writes the table to its file.
@@ -188,7 +188,7 @@ def write_covariances(release: Release, directory: Path) -> None:
             )
 
 
-def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
+def _make_entry(release: Release, table: AnswerTable, stem: str) -> TableEntry:
     """Return the index entry of a written table."""
     product = table.product
     if product.measure is None:
@@ -230,7 +230,7 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
 
 def _write_single_tables(
     release: Release, directory: Path, formats: OutputFormats, pool: BoundedThreadPool
-) -> Iterator[tuple[Table, str]]:
+) -> Iterator[tuple[AnswerTable, str]]:
     """Write each table to separate files; yield it with the name of its files.
 
     Parquet files have a column of levels if some table of the workload has one.
@@ -283,13 +283,13 @@ def _write_result(
 
 def _write_table_batches(
     release: Release, directory: Path, formats: OutputFormats, pool: BoundedThreadPool
-) -> Iterator[tuple[Table, str]]:
+) -> Iterator[tuple[AnswerTable, str]]:
     """Write tables to shared files; yield each table with their name.
 
     A file contains about a million answers. Tables with the same number of attributes share a
     folder.
     """
-    batches: dict[int, list[Table]] = {}
+    batches: dict[int, list[AnswerTable]] = {}
     part_numbers: dict[int, int] = {}
 
     def write(ways: int) -> None:
@@ -317,7 +317,7 @@ def _write_table_batches(
 
 
 def _write_batch(
-    tables: Sequence[Table],
+    tables: Sequence[AnswerTable],
     stem: Path,
     occasional_columns: Sequence[str],
     formats: OutputFormats,

@@ -64,9 +64,9 @@ from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._survey import FlagRule, SamplingErrors, Survey
 from leastnoise._release._tables import (
     NUMBER_COLUMNS,
+    AnswerTable,
     ResultTable,
     RoundedTable,
-    Table,
     Tables,
     convert_to_amounts,
     round_table,

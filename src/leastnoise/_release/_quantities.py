@@ -18,7 +18,7 @@ from leastnoise._domain import (
     Weighted,
 )
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import ResultTable, Table
+from leastnoise._release._tables import AnswerTable, ResultTable
 from leastnoise._texts import (
     ENGLISH,
     Catalogue,
@@ -83,7 +83,7 @@ def describe_columns(result: ResultTable, catalogue: Catalogue = ENGLISH) -> dic
         result: a table or a statistic.
         catalogue: the catalogue of the language; if it has display names, they are used.
     """
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         meanings = _describe_table_columns(result.product, catalogue)
     elif isinstance(result, StatisticTable):
         meanings = _describe_statistic_columns(result, catalogue)
@@ -94,7 +94,7 @@ def describe_columns(result: ResultTable, catalogue: Catalogue = ENGLISH) -> dic
     return {name: meanings[name] for name in result.numbers() if name in meanings}
 
 
-def describe_margin(result: Table, catalogue: Catalogue) -> str:
+def describe_margin(result: AnswerTable, catalogue: Catalogue) -> str:
     """Return the meaning of the column ``margin``, which only workbooks have."""
     return _describe_table_columns(result.product, catalogue)["margin"]
 

@@ -38,7 +38,7 @@ from leastnoise._release._record_units import (
     sizes_of_codes,
 )
 from leastnoise._release._record_weights import list_weight_totals, rake_weights
-from leastnoise._release._tables import Table
+from leastnoise._release._tables import AnswerTable
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import along, apply
@@ -161,7 +161,7 @@ class Records:
             cells = along(apply, operator, cells, axis)
         return np.asarray(cells)
 
-    def distance(self, table: Table) -> float:
+    def distance(self, table: AnswerTable) -> float:
         """Return the RMS difference between released answers and the records.
 
         It is NaN if the records cannot answer the table.
@@ -171,7 +171,7 @@ class Records:
             return float("nan")
         return float(np.sqrt(np.mean(differences**2)))
 
-    def differences(self, table: Table) -> FloatArray | None:
+    def differences(self, table: AnswerTable) -> FloatArray | None:
         """Return the records' answers minus the released answers of a table.
 
         Before that, the records' answers are scaled to the number of rows that the release counted.

@@ -82,8 +82,8 @@ from leastnoise._release._statistics import Statistics, StatisticTable
 from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
+    AnswerTable,
     IntervalWidth,
-    Table,
     Tables,
     convert_to_amounts,
 )
@@ -312,7 +312,7 @@ class Release:
 
     def find_published(
         self, kind: str, measure: str | None, groups: Mapping[str, QuerySet]
-    ) -> Table | StatisticTable | None:
+    ) -> AnswerTable | StatisticTable | None:
         """Return the published table of a quantity by groups, or None.
 
         Args:
@@ -545,7 +545,7 @@ class Release:
         ]
 
     @one_thread()
-    def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
+    def answer(self, questions: Workload, *, level: float | None = None) -> tuple[AnswerTable, ...]:
         """Answer further queries from the measurements, at no cost.
 
         Args:
@@ -623,7 +623,7 @@ class Release:
 
     def sum(
         self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None
-    ) -> Table:
+    ) -> AnswerTable:
         """Return a sum of cells of a table with its exact error, at no cost.
 
         Args:
@@ -1030,7 +1030,7 @@ def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
     return plan.privacy
 
 
-ResultType = TypeVar("ResultType", bound=Table | StatisticTable)
+ResultType = TypeVar("ResultType", bound=AnswerTable | StatisticTable)
 
 
 def with_labels_in(result: ResultType, release: Release, language: str) -> ResultType:

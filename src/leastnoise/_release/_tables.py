@@ -252,7 +252,7 @@ class ResultTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class Table(ResultTable):
+class AnswerTable(ResultTable):
     """The answers to one product of the workload, with errors and intervals.
 
     All numbers are in rows or in the unit of the measure. Arrays have one axis for each key.
@@ -523,7 +523,9 @@ def typical_half_width(low: FloatArray, high: FloatArray) -> float:
     return math.sqrt(float(np.mean(published**2)))
 
 
-def round_table(table: Table, options: Options, controlled: FloatArray | None = None) -> Table:
+def round_table(
+    table: AnswerTable, options: Options, controlled: FloatArray | None = None
+) -> AnswerTable:
     """Return a table rounded and suppressed as the options request.
 
     Args:
@@ -570,7 +572,7 @@ def round_table(table: Table, options: Options, controlled: FloatArray | None = 
     )
 
 
-def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
+def _replace_answers(table: AnswerTable, answers: FloatArray, step: float) -> AnswerTable:
     """Return a table with given rounded answers, and its intervals widened.
 
     Intervals are widened by whole steps that cover the largest change of an answer. One step
@@ -586,7 +588,7 @@ def _replace_answers(table: Table, answers: FloatArray, step: float) -> Table:
     )
 
 
-def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
+def add_sampling_errors(table: AnswerTable, survey: Survey | None, level: float) -> AnswerTable:
     """Return a table with sampling errors, suppressing answers of large CV.
 
     The errors are computed from published answers and public figures of the spec. A suppressed
@@ -610,7 +612,7 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
     return suppress_cells(replace(table, sampling=sampling), sampling.is_suppressed)
 
 
-def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
+def suppress_cells(table: AnswerTable, is_suppressed: BoolArray) -> AnswerTable:
     """Return a table without the suppressed answers.
 
     Their noise_std is kept, and the upper bound of an answer that was already missing.
@@ -662,7 +664,7 @@ class RoundedTable:
         if the interval of the unrounded table fails.
     """
 
-    table: Table
+    table: AnswerTable
     step: Fraction
     below: Fraction | None
     answer: FloatArray
@@ -784,7 +786,7 @@ class LazySequence(Sequence[Item], Generic[Item]):
 
 
 @dataclass(eq=False, repr=False)
-class Tables(LazySequence[Table]):
+class Tables(LazySequence[AnswerTable]):
     """All tables of a release, each computed on access.
 
     Thus a release of any size fits in memory. A key is the position, the id (``"q1"``), or the name
@@ -880,7 +882,7 @@ class Tables(LazySequence[Table]):
         """Return the position of the table with an id or a unique name."""
         return find_table_position(self.products, key)
 
-    def __iter__(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[AnswerTable]:
         start = cells = 0
         for stop, product in enumerate(self.products, 1):
             cells += product.rows
@@ -892,7 +894,7 @@ class Tables(LazySequence[Table]):
                 start = stop
                 cells = 0
 
-    def _compute(self, position: int) -> Table:
+    def _compute(self, position: int) -> AnswerTable:
         """Return the table at a position, with its answers and errors."""
         return self._build_table(position, self.estimator.estimate(self.products[position]))
 
@@ -977,7 +979,7 @@ class Tables(LazySequence[Table]):
             cells = round_to_public_sums(cells, finest, public_counts)
         return replace(consistent, cells=cells)
 
-    def _build_table(self, position: int, estimate: Answer) -> Table:
+    def _build_table(self, position: int, estimate: Answer) -> AnswerTable:
         """Return a table without the answers that linked tables suppress."""
         table = self._build_unlinked_table(position, estimate)
         if not self.options.suppresses_by_cv:
@@ -985,7 +987,7 @@ class Tables(LazySequence[Table]):
         linked = self.linked_suppression(table.product)
         return table if linked is None else suppress_cells(table, linked)
 
-    def _build_unlinked_table(self, position: int, estimate: Answer) -> Table:
+    def _build_unlinked_table(self, position: int, estimate: Answer) -> AnswerTable:
         """Return a rounded table with its sampling errors and suppressed answers."""
         product = self.products[position]
         interval = self.interval
@@ -1003,7 +1005,7 @@ class Tables(LazySequence[Table]):
         unit_name = product.measure or ""
         if product.of_units:
             unit_name = "units"
-        table = Table(
+        table = AnswerTable(
             id=f"q{position + 1}",
             name=product.name,
             unit_name=unit_name,

@@ -18,9 +18,9 @@ from leastnoise._domain import Domain
 from leastnoise._frames import number_or_null
 from leastnoise._pages import list_further_notices
 from leastnoise._release import (
+    AnswerTable,
     Release,
     StatisticTable,
-    Table,
     describe_rounding,
     round_table,
     with_labels_in,
@@ -105,7 +105,7 @@ class ReleaseExplorer:
         measures = dict.fromkeys(product.measure for product in self.release.workload.products)
         return [(request, measure) for measure in measures for request in requests]
 
-    def _table(self, request: TableRequest, measure: str | None) -> Table:
+    def _table(self, request: TableRequest, measure: str | None) -> AnswerTable:
         """Compute the answers to a table: counts, or sums of a measure."""
         domain = self.release.plan.domain
         for name, kind in request:
@@ -119,7 +119,7 @@ class ReleaseExplorer:
         (table,) = self.release.answer(workload)
         return table
 
-    def sum(self, request: TableRequest, measure: str | None, cells: Sequence[int]) -> Table:
+    def sum(self, request: TableRequest, measure: str | None, cells: Sequence[int]) -> AnswerTable:
         """Compute the sum of some cells, as a table with one answer and its error.
 
         ``cells`` are indices into the flattened table.
@@ -239,7 +239,7 @@ def _read_request(body: dict[str, Any], release: Release) -> tuple[TableRequest,
     return request, measure
 
 
-def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
+def _table_json(table: AnswerTable, catalogue: Catalogue) -> dict[str, Any]:
     """Return the name, the formatted rows and the chart of a table as JSON."""
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
     columns = [
@@ -264,7 +264,7 @@ def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
     return {"name": name, "rows": rows, **chart}
 
 
-def _sum_json(table: Table, cell_count: int, catalogue: Catalogue) -> dict[str, Any]:
+def _sum_json(table: AnswerTable, cell_count: int, catalogue: Catalogue) -> dict[str, Any]:
     """Return a sum of cells as JSON: a sentence, and numbers or null."""
     numbers = {name: float(values.item()) for name, values in table.numbers().items()}
     margin = float(table.margins.item())
