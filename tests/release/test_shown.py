@@ -15,7 +15,7 @@ def test_release_repr_is_short_with_size_and_error(release):
     assert repr(release).startswith("Release(31 answers in 9 tables; ")
     assert "NOT PRIVATE" in repr(release)
     table = release.tables["q4"]
-    assert repr(table).startswith("Table(q4 'age:prefix': 5 answers, typical margin ")
+    assert repr(table).startswith("AnswerTable(q4 'age:prefix': 5 answers, typical margin ")
     assert len(repr(release.workload)) < 80
     for value in (release, table, release.tables["q1"]):
         page = value._repr_html_()
@@ -38,7 +38,7 @@ def test_plan_repr_shows_queries_cost_and_errors():
     women = ln.release(one_table, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
         "sex", where={"sex": ["F"]}
     )
-    assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
+    assert repr(women).startswith(f"AnswerTable(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
     assert isinstance(plan.plot(), alt.TopLevelMixin)
     drawn = {row["k0"]: row["typical"] for row in plan.plot().to_dict()["datasets"].popitem()[1]}
     assert drawn["age:prefix"] == pytest.approx(

@@ -554,7 +554,7 @@ class Release:
             level: the coverage probability of the intervals; defaults to the level of the release.
 
         Returns:
-            One table for each product, with exact errors and intervals; `Table.frame` returns it
+            One table for each product, with exact errors and intervals; `AnswerTable.frame` returns it
             as a data frame.
 
         Raises:

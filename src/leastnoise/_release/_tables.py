@@ -466,7 +466,7 @@ class AnswerTable(ResultTable):
         else:
             content = catalogue.say_count("answers", self.cells)
         return (
-            f"Table({self.id} {self.name!r}: {content}, typical margin "
+            f"AnswerTable({self.id} {self.name!r}: {content}, typical margin "
             f"{catalogue.format_error(self.typical_margin)})"
         )
 
