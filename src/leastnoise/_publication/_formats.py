@@ -523,7 +523,7 @@ def _find_sdmx_unit(
 
 def _find_unit_key(result: ResultTable) -> str:
     """Return "rows", "units" or the measure in whose unit the values of a result are."""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         return quantity_key(result.product.domain, result.product.measure)
     return result.unit_name or "rows"
 
@@ -531,7 +531,7 @@ def _find_unit_key(result: ResultTable) -> str:
 def _name_sdmx_unit(result: ResultTable, key: str, catalogue: Catalogue) -> str:
     """Return the display name of the unit of a result in a language."""
     unit = ""
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         unit = unit_of_sums(result.product, catalogue)
     if isinstance(result, StatisticTable):
         unit = unit_of_statistic(result.statistic, result.domain, catalogue)

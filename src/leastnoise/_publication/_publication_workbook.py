@@ -212,7 +212,7 @@ def _localize_labels(result: ResultTable, catalogue: Catalogue) -> tuple[tuple[s
 def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogue) -> list[str]:
     """Return how to read the intervals of a table, and how its answers are rounded."""
     options = release.options
-    is_table = isinstance(result, Table)
+    is_table = isinstance(result, AnswerTable)
     percent = catalogue.format_percent(release.level)
     notes = [catalogue.say("book_margins" if is_table else "book_ends", percent=percent)]
     if result.sampling is not None:
@@ -221,7 +221,7 @@ def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogu
         notes.append(catalogue.say("book_noise_only"))
     elif has_weights(release):
         notes.append(catalogue.say("fit_sample"))
-    if isinstance(result, Table):
+    if isinstance(result, AnswerTable):
         key = quantity_key(result.product.domain, result.product.measure)
         notes.append(describe_rounding(options, catalogue, only=key))
         adjusted = [catalogue.say(f"col_{name}") for name in _adjusted_columns(result)]
@@ -233,12 +233,12 @@ def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogu
     return notes
 
 
-def _adjusted_columns(table: Table) -> list[str]:
+def _adjusted_columns(table: AnswerTable) -> list[str]:
     """Return the names of a table's biased answers, such as whole ones that add up."""
     return [name for name in table.numbers() if name.startswith("answer_")]
 
 
-def _table_blocks(table: Table, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
+def _table_blocks(table: AnswerTable, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
     """Return the answers of a table, their margins, and the biased answers."""
     heading = catalogue.say("col_answer")
     if not catalogue.names.is_empty:

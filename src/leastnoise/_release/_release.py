@@ -554,8 +554,8 @@ class Release:
             level: the coverage probability of the intervals; defaults to the level of the release.
 
         Returns:
-            One table for each product, with exact errors and intervals; `AnswerTable.frame` returns it
-            as a data frame.
+            One table for each product, with exact errors and intervals; `AnswerTable.frame` returns
+            it as a data frame.
 
         Raises:
             InputError: the measurements do not determine an answer, or the workload has another
