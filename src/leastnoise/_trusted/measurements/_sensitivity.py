@@ -717,7 +717,8 @@ def shift_bound_by_cell(
     >>> shift_bound_by_cell(plan, privacy.max_per_cell)
     Fraction(14, 1)
     """
-    domain, privacy = plan.domain, plan.privacy
+    domain = plan.domain
+    privacy = plan.privacy
     sizes = {name: domain.cells(name) for name in domain.names if name in bound.attributes}
     if math.prod(sizes.values()) > MOST_CELLS:
         return None
@@ -728,50 +729,65 @@ def shift_bound_by_cell(
     # If a unit is replaced, as many rows may be added as removed, in other cells.
     rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))
     distances: list[Fraction] = []
-    lengths: list[tuple[Fraction, list[int]]] = []
+    laplace_groups: list[tuple[Fraction, list[int]]] = []
     for factors, blocks in groups.items():
         group = replace(plan, privacy=in_a_cell, blocks=tuple(blocks))
-        of_cell = _shift_bound(group, bounds)
-        if of_cell == 0:
+        shift_in_cell = _shift_bound(group, bounds)
+        if shift_in_cell == 0:
             continue
         if plan.noise.norm == 1:
-            lengths.append((of_cell, column_l1_norms(factors, sizes)))
+            laplace_groups.append((shift_in_cell, column_l1_norms(factors, sizes)))
             continue
-        of_row = _shift_bound(
+        shift_of_row = _shift_bound(
             replace(group, privacy=replace(in_a_cell, max_rows=1, max_per_cell=None))
         )
-        squared = largest_squared_change(
+        squared_change = largest_squared_change(
             factors,
             sizes,
-            _fraction_root_up(Fraction(rows) ** 2 * of_row / of_cell),
+            _fraction_root_up(Fraction(rows) ** 2 * shift_of_row / shift_in_cell),
             mixed_signs=privacy.neighbours == "replace" or not _all_non_negative(group),
         )
-        if squared is None:
+        if squared_change is None:
             other_blocks += [
                 block for block in plan.blocks if _factors_on_bound(block, bound) == factors
             ]
         else:
-            distances.append(of_cell * squared)
-    if lengths:
-        unit = _common_denominator(of_cell for of_cell, _ in lengths)
-        weights = [math.ceil(of_cell * unit) for of_cell, _ in lengths]
-        in_cells = [
-            sum(weight * length for weight, length in zip(weights, cell, strict=True))
-            for cell in zip(*(of_group for _, of_group in lengths), strict=True)
-        ]
-        weight_sum = Fraction(rows, bound.rows)
-        distances.append(largest_weighted_sum(in_cells, weight_sum) / unit)
+            distances.append(shift_in_cell * squared_change)
+    if laplace_groups:
+        distances.append(_laplace_shift_by_cell(laplace_groups, Fraction(rows, bound.rows)))
     if other_blocks:
         unbounded = replace(privacy, max_per_cell=None)
         distances.append(_shift_bound(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
     distance = sum_rounded_up((1, distance) for distance in distances)
     if privacy.neighbours == "replace":  # two units: one that is added, and one that is removed
         added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
-        one = shift_bound_by_cell(added, bound, within)
-        times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
-        if one is not None:
-            distance = min(distance, times * one)
+        shift_of_added = shift_bound_by_cell(added, bound, within)
+        factor = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
+        if shift_of_added is not None:
+            distance = min(distance, factor * shift_of_added)
     return distance
+
+
+def _laplace_shift_by_cell(
+    groups: Sequence[tuple[Fraction, list[int]]], full_cells: Fraction
+) -> Fraction:
+    """Bound the shift of groups of blocks under Laplace noise, in common cells (S5).
+
+    Args:
+        groups: for each group, the bound on its shift in one cell, and the L1 norms of its columns.
+        full_cells: the number of cells in which a unit can have the largest number of rows.
+
+    Returns:
+        A fraction that is rounded up, because weights are rounded up to whole numbers.
+    """
+    unit = _common_denominator(shift_in_cell for shift_in_cell, _ in groups)
+    weights = [math.ceil(shift_in_cell * unit) for shift_in_cell, _ in groups]
+    lengths_of_cells = zip(*(lengths for _, lengths in groups), strict=True)
+    weighted_lengths = [
+        sum(weight * length for weight, length in zip(weights, lengths, strict=True))
+        for lengths in lengths_of_cells
+    ]
+    return largest_weighted_sum(weighted_lengths, full_cells) / unit
 
 
 def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
