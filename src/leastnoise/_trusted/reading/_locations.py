@@ -379,42 +379,41 @@ class Joined:
                 "The second table of Joined must be one table; got a Joined source. Join one table "
                 "after the other to the first: Joined(Joined(visits, patients, ...), regions, ...)."
             )
-        if isinstance(self.on, Mapping):
-            pair = [*self.on.items()]
-        else:
-            pair = [(self.on, self.on)]
-        if len(pair) != 1:
-            raise refuse(
-                "on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }"
-            )
-        for field_name, name in zip(("first_key", "second_key"), pair[0], strict=True):
-            object.__setattr__(
-                self, field_name, attribute_name("the column that tables are joined on", name)
-            )
-        if self.columns is not None:
-            if (
-                isinstance(self.columns, str)
-                or not isinstance(self.columns, (list, tuple))
-                or not self.columns
-            ):
-                raise refuse("columns", self.columns, "a list of columns of the second table")
-            object.__setattr__(
-                self,
-                "columns",
-                tuple(
-                    attribute_name("a column of the second table", name) for name in self.columns
-                ),
-            )
+        self._read_keys()
+        self._read_columns()
         if isinstance(self.reading, Mapping):
             object.__setattr__(self, "reading", Reading(**self.reading))
         if type(self.reading) is not Reading or self.reading.column is not None:
             raise refuse("reading", self.reading, "a Reading without a column")
+        self._check_public()
+
+    def _read_keys(self) -> None:
+        """Set the keys of both tables from ``on``."""
+        pairs = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
+        if len(pairs) != 1:
+            raise refuse(
+                "on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }"
+            )
+        for field_name, name in zip(("first_key", "second_key"), pairs[0], strict=True):
+            key = attribute_name("the column that tables are joined on", name)
+            object.__setattr__(self, field_name, key)
+
+    def _read_columns(self) -> None:
+        """Check the names of the joined columns, and store them as a tuple."""
+        if self.columns is None:
+            return
+        is_list = isinstance(self.columns, (list, tuple))
+        if not is_list or not self.columns:
+            raise refuse("columns", self.columns, "a list of columns of the second table")
+        names = [attribute_name("a column of the second table", name) for name in self.columns]
+        object.__setattr__(self, "columns", tuple(names))
+
+    def _check_public(self) -> None:
+        """Check that a table is public in all joins or in none."""
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
-        if self.public and any(
-            table is not None and _are_same_table(table, self.second)
-            for table in private_tables(self.data)
-        ):
+        private = [table for table in private_tables(self.data) if table is not None]
+        if self.public and any(_are_same_table(table, self.second) for table in private):
             raise InputError(
                 "The second table is the data themselves, so it is not public. Leave public out."
             )
