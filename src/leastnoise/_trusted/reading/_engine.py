@@ -122,18 +122,7 @@ class Engine:
         """
         if any(isinstance(m, UnitCount) and m.has_groups for m in request.sums.values()):
             return None  # a row may be in several groups
-        order = list(request.rules)
-        sizes = [rule.size for rule in request.rules.values()]
-        sets = sorted(
-            {names for attribute_sets in request.tables.values() for names in attribute_sets}
-        )
-        proposed = group_attribute_sets(
-            [_sorted_positions(order, names) for names in sets], sizes, _ASSUMED_ROWS
-        )
-        covers: list[tuple[str, ...]] = []
-        for group in proposed:
-            names_of_group = [order[position] for position in group.attributes]
-            covers.append(tuple(names_of_group))
+        covers = _covering_sets(request)
         counts_units = any(isinstance(measure, PerUnit) for measure in request.sums.values())
         rows = self._bounded_rows(request, entropy_bytes, flagged=counts_units)
         if rows is not None and request.rules:
@@ -146,11 +135,8 @@ class Engine:
             rows = _with_worth(rows, request)
         # A sum beyond 64 bits would make the engine fail, and the failure would depend on a row.
         # Sums over 2^32 rows stay below 2^62, because `Measure` limits amounts to less than 2^30.
-        if (
-            rows is None
-            or sum(math.prod(request.rules[name].size for name in cover) for cover in covers)
-            > MOST_CELLS
-        ):
+        cells = sum(math.prod(request.rules[name].size for name in cover) for cover in covers)
+        if rows is None or cells > MOST_CELLS:
             return None
         tables: dict[TableKey, IntArray] = {}
         with self.session(self.description) as run:
@@ -360,51 +346,29 @@ class Engine:
         all rows of units. Its column ``counts`` is then 1 for rows that count and 0 for other rows.
         The result is None if a column has no SQL.
         """
-        sources = [rule.reading.column or name for name, rule in request.rules.items()]
-        sums = {
-            f"v{number}": measure
-            for number, measure in enumerate(request.sums.values())
-            if column_measures(measure)
-        }
-        added = [part.column for measure in sums.values() for part in column_measures(measure)]
-        column_names = [*sources, *added, *_unit_columns(request)]
+        column_names = _source_columns(request)
         if not set(column_names) <= set(self.values):
             return None
         # each value is computed once, in a column with a generated name
-        given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(column_names))}
-        values = self.values_named(given)
-        ready = [
-            prepare_value(rule, values[source])
-            for source, rule in zip(sources, request.rules.values(), strict=True)
+        short_names = {name: f"r{number}" for number, name in enumerate(column_names)}
+        values = self.values_named(short_names)
+        prepared = [
+            prepare_value(rule, values[rule.reading.column or name])
+            for name, rule in request.rules.items()
         ]
-        columns: dict[str, Expression | None] = {}
-        for number, (rule, value) in enumerate(zip(request.rules.values(), ready, strict=True)):
-            columns[f"c{number}"] = value and cell_of(
-                rule, Value(value.content, exp.column(f"p{number}")), self.is_valid_text
-            )
-        for name, measure in sums.items():
-            amounts = [amount_of(part, values[part.column]) for part in column_measures(measure)]
-            columns[name] = combined_amount(measure, amounts)
-        for number, measure in enumerate(request.sums.values()):
-            if isinstance(measure, UnitTotal):
-                part = measure.row_amount
-                columns[f"g{number}"] = amount_of(ValueCount(part), values[part.column])
-        if request.usage:
-            columns["unreadable"] = _unreadable(request, values)
-        if request.unit_column is not None:
-            columns["u0"] = unit_of(values[request.unit_column], request.unit_reading)
+        columns = self._encoded_columns(request, values, prepared)
         if any(column is None for column in columns.values()):
             return None
         raw = _select_columns(
-            {short: self.values[name].expression for name, short in given.items()},
+            {short: self.values[name].expression for name, short in short_names.items()},
             self.relation.copy(),
         )
-        further = [
+        prepared_columns = [
             exp.alias_(value.expression.copy(), f"p{number}")
-            for number, value in enumerate(ready)
+            for number, value in enumerate(prepared)
             if value is not None
         ]
-        raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
+        raw = exp.select("*", *prepared_columns).from_(self._once(raw).subquery("raw"))
         rows = _select_columns(columns, self._once(raw).subquery("prepared"))
         if request.unit_column is not None:
             with_units = self._once(rows).subquery("with_units")
@@ -415,6 +379,42 @@ class Engine:
         if request.unit_column is None:
             return rows
         return self._bounded(rows, list(columns), request, entropy_bytes, flagged=flagged)
+
+    def _encoded_columns(
+        self,
+        request: CountRequest,
+        values: Mapping[str, Value],
+        prepared: Sequence[Value | None],
+    ) -> dict[str, Expression | None]:
+        """Return the expressions of cells, amounts, usage and units; None where SQL has none.
+
+        Args:
+            request: the requested tables.
+            values: the value of each source column.
+            prepared: the prepared value of each attribute, which is read from the column ``pi`` of
+                attribute i.
+        """
+        columns: dict[str, Expression | None] = {}
+        for number, (rule, value) in enumerate(zip(request.rules.values(), prepared, strict=True)):
+            if value is None:
+                columns[f"c{number}"] = None
+            else:
+                stored = Value(value.content, exp.column(f"p{number}"))
+                columns[f"c{number}"] = cell_of(rule, stored, self.is_valid_text)
+        for number, measure in enumerate(request.sums.values()):
+            parts = column_measures(measure)
+            if parts:
+                amounts = [amount_of(part, values[part.column]) for part in parts]
+                columns[f"v{number}"] = combined_amount(measure, amounts)
+        for number, measure in enumerate(request.sums.values()):
+            if isinstance(measure, UnitTotal):
+                part = measure.row_amount
+                columns[f"g{number}"] = amount_of(ValueCount(part), values[part.column])
+        if request.usage:
+            columns["unreadable"] = _unreadable(request, values)
+        if request.unit_column is not None:
+            columns["u0"] = unit_of(values[request.unit_column], request.unit_reading)
+        return columns
 
     def _once(self, query: exp.Select) -> exp.Select:
         """Wrap a query so that each expression is computed once for a row.
@@ -693,6 +693,27 @@ def _with_row_number(
         .from_(numbered.subquery(f"by_{name}"))
         .where(sql(f"{name} <= :most", most=most_rows))
     )
+
+
+def _source_columns(request: CountRequest) -> list[str]:
+    """Return the distinct columns that attributes, measures and units are read from."""
+    names = [rule.reading.column or name for name, rule in request.rules.items()]
+    for measure in request.sums.values():
+        names += [part.column for part in column_measures(measure)]
+    return [*dict.fromkeys([*names, *_unit_columns(request)])]
+
+
+def _covering_sets(request: CountRequest) -> list[tuple[str, ...]]:
+    """Return attribute sets whose tables determine all requested tables."""
+    order = list(request.rules)
+    sizes = [rule.size for rule in request.rules.values()]
+    requested = sorted(
+        {names for attribute_sets in request.tables.values() for names in attribute_sets}
+    )
+    groups = group_attribute_sets(
+        [_sorted_positions(order, names) for names in requested], sizes, _ASSUMED_ROWS
+    )
+    return [tuple(order[position] for position in group.attributes) for group in groups]
 
 
 def _marginals_query(
