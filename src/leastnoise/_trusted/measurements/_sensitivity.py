@@ -769,16 +769,17 @@ def shift_bound_by_cell(
 
 
 def _laplace_shift_by_cell(
-    groups: Sequence[tuple[Fraction, list[int]]], full_cells: Fraction
+    groups: Sequence[tuple[Fraction, list[int]]], weight_sum: Fraction
 ) -> Fraction:
     """Bound the shift of groups of blocks under Laplace noise, in common cells (S5).
 
     Args:
         groups: for each group, the bound on its shift in one cell, and the L1 norms of its columns.
-        full_cells: the number of cells in which a unit can have the largest number of rows.
+        weight_sum: a bound on the sum over cells of the unit's rows in the cell, each divided by
+            the bound on the rows in a cell (K / m of S5).
 
     Returns:
-        A fraction that is rounded up, because weights are rounded up to whole numbers.
+        An exact fraction, or a fraction that is rounded up (M3).
     """
     unit = _common_denominator(shift_in_cell for shift_in_cell, _ in groups)
     weights = [math.ceil(shift_in_cell * unit) for shift_in_cell, _ in groups]
@@ -787,7 +788,7 @@ def _laplace_shift_by_cell(
         sum(weight * length for weight, length in zip(weights, lengths, strict=True))
         for lengths in lengths_of_cells
     ]
-    return largest_weighted_sum(weighted_lengths, full_cells) / unit
+    return largest_weighted_sum(weighted_lengths, weight_sum) / unit
 
 
 def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:

@@ -386,7 +386,11 @@ class Engine:
         values: Mapping[str, Value],
         prepared: Sequence[Value | None],
     ) -> dict[str, Expression | None]:
-        """Return the expressions of cells, amounts, usage and units; None where SQL has none.
+        """Return the expressions of the encoded columns; None where SQL has none.
+
+        The columns are the cell ``ci`` of each attribute i, the amount ``vi`` of each measure i,
+        and, for a total of units, ``gi``: whether the row has an amount. If usage is requested,
+        ``unreadable`` marks unreadable rows. ``u0`` is the unit.
 
         Args:
             request: the requested tables.

@@ -388,7 +388,7 @@ class Joined:
         self._check_public()
 
     def _read_keys(self) -> None:
-        """Set the keys of both tables from ``on``."""
+        """Check ``on``, and set the keys of both tables."""
         pairs = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
         if len(pairs) != 1:
             raise refuse(
@@ -409,7 +409,7 @@ class Joined:
         object.__setattr__(self, "columns", tuple(names))
 
     def _check_public(self) -> None:
-        """Check that a table is public in all joins or in none."""
+        """Check ``public``, and that a table is either private or public everywhere."""
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
         private = [table for table in private_tables(self.data) if table is not None]
