@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         prefix,
         quantile_queries,
         queries,
+        r_squared_queries,
         ranges,
         regression_queries,
         sql,
@@ -126,7 +127,8 @@ _HOMES = {
     "_workload": (
         "Workload", "all_ranges", "cdf_queries", "change", "correlation_queries", "identity",
         "level", "marginals", "matrix", "mean_queries", "predicates", "prefix", "quantile_queries",
-        "queries", "ranges", "regression_queries", "sql", "total", "variance_queries",
+        "queries", "r_squared_queries", "ranges", "regression_queries", "sql", "total",
+        "variance_queries",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -141,9 +143,9 @@ __all__ = [
     "correlation_queries", "correlations", "export", "find_bounds", "find_categories", "identity",
     "level", "marginals", "matrix", "mean_queries", "means", "plan", "plan_bounds",
     "plan_categories", "plan_max_rows", "predicates", "prefix", "profile", "quantile_queries",
-    "quantiles", "queries", "r_squared", "ranges", "read_release", "read_spec", "regression",
-    "regression_queries", "release", "release_series", "resume", "shares", "sql", "target_errors",
-    "total", "variance_queries", "variances", "write_comparison",
+    "quantiles", "queries", "r_squared", "r_squared_queries", "ranges", "read_release", "read_spec",
+    "regression", "regression_queries", "release", "release_series", "resume", "shares", "sql",
+    "target_errors", "total", "variance_queries", "variances", "write_comparison",
 ]  # fmt: skip
 
 

@@ -136,6 +136,7 @@ SURVEY: dict[str, Any] = {
         {"quantiles": {"of": "age", "at": ["0.5"], "by": ["month"]}},
         {"cdf": {"of": "age", "by": ["month"]}},
         {"regression": {"of": "pay", "on": ["weight"], "by": []}, "size": 9},
+        {"r_squared": {"of": "pay", "on": ["weight"], "by": []}, "size": 9, "margin": "0.1"},
         {"queries": {"month": {"change": 1}}, "rmse": 3, "weighted_by": "weight"},
     ],
     "plan": {"guard": "1/100"},

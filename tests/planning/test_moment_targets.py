@@ -1,4 +1,4 @@
-"""Targets of variances, correlations and regressions, and errors of releases."""
+"""Targets of variances, correlations, regressions and R^2, and errors of releases."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -19,8 +19,9 @@ from leastnoise._planning import (
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.accounting import parameters_by_name
 from leastnoise._trusted.check import InputError
+from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import from_json
-from simulated import read_table, simulations
+from simulated import exact_answers, read_table, simulations
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
@@ -70,6 +71,12 @@ def regression(**target: object) -> ln.Workload:
     )
 
 
+def r_squared(**target: object) -> ln.Workload:
+    return ln.r_squared_queries(
+        DOMAIN, "pay", on=["age", "gain"], by=["store"], size=SIZE, scales=SCALES, **target
+    )
+
+
 def promised_error(plan: ln.Plan) -> float:
     (status,) = statistic_target_statuses(plan, 0.95)
     assert status is not None
@@ -90,6 +97,7 @@ def size_of(plan: ln.Plan) -> Fraction:
         (correlations(relative="0.2", target_of="covariance"), ln.Least("rho")),
         (regression(relative="0.2"), ln.Least("rho")),
         (regression(rmse=3), ln.Least(neighbours="replace")),
+        (r_squared(relative="0.1"), ln.Least("rho")),
     ],
 )
 def test_least_budget_just_keeps_a_target(workload: ln.Workload, privacy: ln.Least) -> None:
@@ -115,6 +123,8 @@ def statistic_numbers(estimate: Estimate, column: str) -> tuple[Any, str]:
     if column == "coefficient":
         numbers = ln.regression(estimate, "pay", on=["age", "gain"], **OPTIONS).numbers()
         return {name: values[:, 1] for name, values in numbers.items()}, "low"
+    if column == "r_squared":
+        return ln.r_squared(estimate, "pay", on=["age", "gain"], **OPTIONS).numbers(), "low"
     numbers = ln.correlations(estimate, ["pay", "age"], **OPTIONS).numbers()
     low = "low" if column == "correlation" else "covariance_low"
     return {name: values[:, 0] for name, values in numbers.items()}, low
@@ -197,6 +207,41 @@ def test_regression_hidden_by_noise_misses_every_margin() -> None:
     assert promised_error(least_plan) < 10**4
 
 
+@pytest.mark.parametrize("budget", ["1/4", 1, 8])
+def test_promised_margins_are_of_a_release_without_noise(budget: object) -> None:
+    """At 1/4 the eigenvalue is above its half width, but too small for ends."""
+    workload = regression(margin=1) + r_squared(margin=1)
+    plan = ln.plan(workload, ln.PureDP(budget), strategy="workload")
+    slopes, determination = (status.error for status in statistic_target_statuses(plan, 0.95))
+    rows = rows_at_scales(explained=True)
+    measured = plan.measured()
+    answers = exact_answers(measured, read_table(plan, rows))
+    exact = Estimate(Observation(measured, answers, "", private=False))
+    found = ln.regression(exact, "pay", on=["age", "gain"], **OPTIONS)
+    half_widths = (found.high - found.low)[:, 1:] / 2
+    assert slopes == pytest.approx(half_widths.max(), rel=0.01)
+    shares = ln.r_squared(exact, "pay", on=["age", "gain"], **OPTIONS)
+    assert determination >= 0.99 * np.max(shares.high - shares.low) / 2
+    assert determination <= 0.5
+
+
+def test_r_squared_errors_stay_within_the_promise() -> None:
+    """The error is largest if the mean of the response is opposite to those of the predictors."""
+    budget = ln.ZCDP(1)
+    plan = ln.plan(r_squared(rmse=1), budget, strategy="workload")
+    promise = promised_error(plan)
+    margin = promised_error(ln.plan(r_squared(margin=1), budget, strategy="workload"))
+    rows = rows_at_scales(explained=True)
+    rows["pay"] += np.select([rows.store == "a", rows.store == "c"], [-250, 250], 0)
+    rows["age"] += np.select([rows.store == "a", rows.store == "c"], [13, -13], 0)
+    rows["gain"] += np.select([rows.store == "a", rows.store == "c"], [62, -62], 0)
+    rows["pay"] = np.clip(rows.pay, 0, 1000)
+    numbers = simulated_numbers(plan, rows, "r_squared", 30)
+    # Estimates are clipped at 1, so their errors are smaller than promised at R^2 = 1.
+    assert 0.3 * promise < numbers[:, 0].std(axis=0).max() < 1.1 * promise
+    assert np.median(numbers[:, 1], axis=0).max() < 1.1 * margin
+
+
 def test_variance_hidden_by_noise_has_the_whole_range() -> None:
     tiny = ln.variance_queries(DOMAIN, "pay", by=["store"], size=2, margin=1)
     assert promised_error(ln.plan(tiny, ln.PureDP("1/50"))) == pytest.approx(250)
@@ -215,6 +260,7 @@ def test_targets_survive_json() -> None:
         variances(relative="0.1", target_of="variance", scales={"pay": "200.5"}),
         correlations(rmse="0.05"),
         regression(margin=3),
+        r_squared(relative="0.2"),
     ):
         statistics = [statistic.to_json() for statistic in workload.statistics]
         workload_from_json = from_json(workload.domain, workload.to_json(), statistics)
@@ -271,5 +317,5 @@ def test_spec_states_targets_and_scales() -> None:
         spec = SPEC.replace('variances = { of = "pay", by = ["store"] }', other_statistic)
         with pytest.raises(InputError, match=r"a key of .* 1, which asks for"):
             parse_spec(spec, Path())
-    with pytest.raises(InputError, match="belongs to variances, correlations and regression"):
+    with pytest.raises(InputError, match="to variances, correlations, regression and r_squared"):
         parse_spec(SPEC + "[[workload]]\nmarginals = { ways = 1 }\nscales = { pay = 2 }", Path())

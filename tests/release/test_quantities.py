@@ -67,6 +67,8 @@ correlations = { of = ["pay", "tax"], by = ["sex"] }
 [[workload]]
 regression = { of = "pay", on = ["tax"], by = ["sex"] }
 [[workload]]
+r_squared = { of = "pay", on = ["tax"], by = ["sex"] }
+[[workload]]
 quantiles = { of = "age", at = ["0.5"], by = ["sex"] }
 [[workload]]
 cdf = { of = "age", by = ["sex"] }
@@ -136,6 +138,11 @@ QUANTITIES = {
         "correlations of pay and tax",
         "correlations of wages and tax",
         "Korrelationen von Lohn und Steuer",
+    ),
+    "R^2 of pay on tax by sex": (
+        "R^2 of pay on tax",
+        "R^2 of wages on tax",
+        "R^2 von Lohn auf Steuer",
     ),
     "quantiles of age by sex": (
         "quantiles of age",
@@ -218,7 +225,7 @@ def test_axes_name_quantity_and_unit(published, kind):
         # The limit on the rows of a unit may follow in brackets.
         pattern = re.compile(rf"{re.escape(quantity)}( \(.*)?", re.IGNORECASE)
         assert any(map(pattern.fullmatch, titles)), (result.name, titles)
-    assert drawn >= 9
+    assert drawn >= 10
 
 
 def test_workbook_names_quantity_and_unit_of_columns(published):

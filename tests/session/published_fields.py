@@ -142,6 +142,7 @@ def plan_all_statistics() -> ln.Plan:
     workload += ln.variance_queries(DOMAIN, "sum", by=["sex"], size=40)
     workload += ln.correlation_queries(DOMAIN, ["sum", "low"], by=["sex"], size=40)
     workload += ln.regression_queries(DOMAIN, "sum", on=["low"], by=["sex"], size=40)
+    workload += ln.r_squared_queries(DOMAIN, "sum", on=["low"], by=["sex"], size=40)
     privacy = ln.Privacy(
         ln.ApproxDP(100, "1e-9"),
         unit_column="id",

@@ -376,6 +376,9 @@ size = 1000
 [[workload]]
 regression = { of = "pay", on = ["age", "tenure"] }
 """
+R_SQUARED_SPEC = SPEC.replace("regression =", "r_squared =").replace(
+    '"tenure"] }', '"tenure"], by = ["region"] }'
+)
 
 
 def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
@@ -396,6 +399,62 @@ def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
     assert title == "Regression von pay auf age und tenure"
     sentences = list_sum_contributions(spec.workload)
     assert any("also if only one of them is missing" in sentence for sentence in sentences)
+
+
+def test_r_squared_of_a_spec_is_in_the_release(tmp_path) -> None:
+    spec = parse_spec(R_SQUARED_SPEC.replace('rho = "1/2"', 'rho = "4"'), tmp_path)
+    assert len(spec.workload.products) == 6 + 10
+    out = tmp_path / "out"
+    release = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=4, out=out)
+    table = release.statistics["R^2 of pay on age and tenure by region"]
+    found = ln.r_squared(release, "pay", on=["age", "tenure"], by=["region"])
+    assert table.values == pytest.approx(found.r_squared)
+    assert table.low == pytest.approx(found.low)
+    exact = [true_r_squared(PEOPLE[name == REGION]) for name in ("north", "south")]
+    assert (table.low < exact).all()
+    assert (exact < table.high).all()
+    columns = ["query", "region", "r_squared", "low", "high", "std_error", "count"]
+    path = out / "answers" / "s2-r-2-of-pay-on-age-and-tenure-by-region.csv"
+    assert pd.read_csv(path).columns.tolist() == columns
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "R^2 of pay on age and tenure" in report
+    german = load_catalogue("de")
+    title = statistic_title(table.statistic, spec.domain, german)
+    assert title == "R^2 von pay auf age und tenure nach region"
+    assert table.chart_name(german) == "dots"
+    # The sums also determine the coefficients.
+    fitted = ln.regression(release, "pay", on=["tenure", "age"])
+    assert (fitted.low < true_coefficients(PEOPLE)).all()
+
+
+def test_r_squared_hidden_by_noise_has_the_whole_interval() -> None:
+    plan = ln.plan(
+        ln.r_squared_queries(DOMAIN, "pay", on=["age", "tenure"], size=20),
+        ln.PureDP("1/10"),
+        strategy="workload",
+    )
+    (table,) = ln.release(plan, PEOPLE.head(20), seed=2).statistics
+    assert table.format_rows(load_catalogue("en"), 3) == [["\N{EN DASH}", "0.00 to 1.00"]]
+    assert np.isnan(table.values).all()
+    assert np.isnan(table.numbers()["std_error"]).all()
+
+
+def test_sql_r_squared_is_answered_from_either_statistic() -> None:
+    statement = "SELECT region, REGR_R2(tenure, pay) AS r2 FROM people GROUP BY region"
+    of_pay = ln.r_squared_queries(DOMAIN, "pay", on=["tenure"], by=["region"])
+    answers = []
+    for workload in (ln.sql(DOMAIN, statement), of_pay):
+        plan = ln.plan(workload, ln.PureDP(3000), strategy="workload")
+        options = ln.Options(statements=[statement])
+        answers.append(ln.release(plan, PEOPLE, seed=3, options=options).sql(statement))
+    assert answers[0]["r2"].tolist() == pytest.approx(answers[1]["r2"].tolist(), abs=1e-3)
+    for released in answers:
+        assert (released["r2_low"] <= released["r2"]).all()
+        assert (released["r2"] <= released["r2_high"]).all()
+    plan = ln.plan(ln.queries(DOMAIN, region="identity"), ln.PureDP(1))
+    counts = ln.release(plan, PEOPLE, seed=1)
+    with pytest.raises(ln.InputError, match="correlations of pay and tenure by region was not"):
+        counts.sql(statement)
 
 
 def test_regression_without_clear_equations_has_no_ends() -> None:

@@ -118,7 +118,7 @@ def test_plan_keeps_requested_statistics(plan: ln.Plan) -> None:
         InputError,
         match=(
             "the kind of a statistic must be one of 'means', 'variances', 'correlations', "
-            "'regression', 'quantiles', 'cdf'"
+            "'regression', 'r_squared', 'quantiles', 'cdf'"
         ),
     ):
         ln.Plan.from_json(json.dumps(damaged))
@@ -246,7 +246,7 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
             'means = { of = "pay" }\ncdf = { of = "age" }',
             (
                 "must have exactly one of marginals, queries, means, variances, correlations, "
-                "regression, quantiles, cdf, sql; got"
+                "regression, r_squared, quantiles, cdf, sql; got"
             ),
         ),
     ],

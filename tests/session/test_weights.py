@@ -299,7 +299,7 @@ def test_variances_and_units_are_not_weighted() -> None:
     ):
         with pytest.raises(InputError, match="cannot be applied to counts of units"):
             workload.weighted_by("weight")
-    with pytest.raises(InputError, match="regressions have no weights"):
+    with pytest.raises(InputError, match=r"regressions and R\^2 have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")
     with pytest.raises(
         InputError, match="a weight must be a Measure with a lower bound of at least 0"

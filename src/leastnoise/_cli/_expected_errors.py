@@ -53,12 +53,19 @@ _AT_PUBLIC_SCALES = (
     "a quarter of the distance of the bounds, predictors without correlation that explain the "
     "response wholly and in equal parts; std_error is the largest of parts"
 )
+_AT_PUBLIC_SCALES_OF_R_SQUARED = (
+    "std_error of R^2 in a group of size rows with all values, at most: by the delta method to "
+    "second order, at public scales: means in the middle half of the bounds, standard deviations "
+    "as stated in scales or a quarter of the distance of the bounds, predictors without "
+    "correlation that explain any share of the response in equal parts"
+)
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
 _METHODS = {
     "means": _BY_DELTA,
     "variances": _BY_DELTA_OF_VARIANCE,
     "correlations": _BY_DELTA_OF_COVARIANCE,
     "regression": _AT_PUBLIC_SCALES,
+    "r_squared": _AT_PUBLIC_SCALES_OF_R_SQUARED,
 }
 
 
@@ -186,7 +193,7 @@ class _ExpectedStatistic:
             "size": None if statistic.size is None else float(statistic.size),
             "size_is": self.size_quantity,
             "std_error": error.std_error,
-            **({"parts": dict(error.parts)} if statistic.form.of_several else {}),
+            **({"parts": dict(error.parts)} if statistic.form.row_key else {}),
             "method": _METHODS.get(statistic.kind, _BY_SHARE),
             **{name: number for name, number in optional.items() if number is not None},
             **({"at_scales": dict(self.at_scales)} if self.at_scales else {}),
@@ -236,7 +243,7 @@ def _std_errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
     """Return the standard errors of parameters at their public scales.
 
     Only standard deviations and correlations have errors of this kind. The errors of regression
-    coefficients always refer to public scales.
+    coefficients and of R^2 always refer to public scales.
     """
     if statistic.size is None or statistic.kind not in ("variances", "correlations"):
         return {}
@@ -374,6 +381,8 @@ def _describe_error(expected: _ExpectedStatistic) -> str:
         return _describe_variance_error(expected)
     if kind in ("correlations", "regression"):
         return _describe_parameter_errors(expected)
+    if kind == "r_squared":
+        return _describe_r_squared_error(expected)
     if expected.size_quantity == "weights":
         return _describe_weighted_share_error(expected)
     error = expected.error
@@ -452,6 +461,17 @@ def _describe_parameter_errors(expected: _ExpectedStatistic) -> str:
     return (
         f"standard error of each covariance in a group of {expected.size} rows, at most: {listing} "
         f"(delta method); of each correlation at public scales: {at_scales}"
+    )
+
+
+def _describe_r_squared_error(expected: _ExpectedStatistic) -> str:
+    """Describe the error of R^2 for the public group size."""
+    if expected.error.std_error is None:
+        return "depends on the rows of a group; state a public size for the largest error of R^2"
+    std_error = format_number(expected.error.std_error)
+    return (
+        f"standard error of R^2 at most {std_error} in a group of {expected.size} rows, at public "
+        "scales"
     )
 
 

@@ -116,8 +116,7 @@ _NO_MEASURES = {
         "Add [[workload]] regression = { of = ..., on = [...] } to the spec before a release."
     ),
     "r-squared": (
-        "Add [[workload]] correlations = { of = [...] } with all measures of the regression to the "
-        "spec before a release."
+        "Add [[workload]] r_squared = { of = ..., on = [...] } to the spec before a release."
     ),
 }
 _ADVICE = "Choose another file with --out."
@@ -334,7 +333,7 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--r-squared",
     metavar="MEASURE=MEASURE,...",
     help="R^2 of a regression of a measure on others, such as pay=age,tenure, for each of the "
-    "--cells. The correlations of all these measures must be in the workload.",
+    "--cells. R^2 or the correlations of all these measures must be in the workload.",
 )
 @click.option(
     "--shares",

@@ -25,7 +25,11 @@ from leastnoise._error._comparison_errors import (
     quotient_interval,
     sum_interval,
 )
-from leastnoise._error._determination import StandardisedEffects, standardised_effects
+from leastnoise._error._determination import (
+    EffectNoise,
+    effect_noise,
+    standardised_effects,
+)
 from leastnoise._error._equations import (
     Cells,
     Covariance,
@@ -71,6 +75,7 @@ from leastnoise._error._lower_bounds import (
 )
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
 from leastnoise._error._moments import (
+    Entry,
     Gradient,
     MomentScales,
     coefficient_gradients,
@@ -98,6 +103,9 @@ from leastnoise._error._public_scales import (
     NumberAtScales,
     largest_relative_derivatives,
     numbers_at_scales,
+    r_squared_points,
+    r_squared_std_error,
+    slope_points,
     statistic_scales,
     variance_points,
 )

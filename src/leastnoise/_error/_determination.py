@@ -14,13 +14,16 @@ for fixed coefficients, and d is the error of s. These statements follow from th
 S^-1 c / s to second order in dc and dS.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._error._moments import Gradient, predictor_rows
+from leastnoise._error._moments import Gradient, MomentScales, predictor_rows
+from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check.arrays import FloatArray
 
+_LAPLACE_EXCESS = 3.0  # the excess kurtosis of Laplace noise; normal noise has 0
 _TINY = np.finfo(np.float64).tiny  # a divisor above 0 for groups whose R is exactly 0
 
 
@@ -43,6 +46,50 @@ class StandardisedEffects(NamedTuple):
     def direction(self) -> FloatArray:
         """Return v / |v| of each group, or 0 where v is 0."""
         return _unit_vectors(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectNoise:
+    """Noise e of standardised effects v, by group.
+
+    Attributes:
+        mean: the mean of |e|^2.
+        variance: the variance of |e|^2.
+        along: the variance of e along the effects.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    along: FloatArray
+
+    def std_error(self, r_squared: FloatArray) -> FloatArray:
+        """Return the standard errors of |v + e|^2 for true values of R^2."""
+        return np.asarray(np.sqrt(self.variance + 4 * r_squared * self.along))
+
+
+def effect_noise(
+    scales: MomentScales, effects: StandardisedEffects, noise: FloatArray, noise_kind: Noise
+) -> EffectNoise:
+    """Return the noise of standardised effects.
+
+    Suppose that the effects contain independent noises, with the parts D and the excess kurtosis k.
+    Then |e|^2 has the variance 2 tr (D D^T)^2 + k sum_m |D_m|^4.
+
+    Args:
+        scales: the scales of the moments.
+        effects: the effects of each group.
+        noise: the standard errors of the moments, from `MomentScales.noise`.
+        noise_kind: the kind of noise of the sums.
+    """
+    parts = [scales.contributions(gradient, noise) for gradient in effects.gradients]
+    shares = np.stack([part.reshape(len(part), -1) for part in parts], axis=1)
+    covariance = shares @ np.swapaxes(shares, -1, -2)
+    variance = 2 * (covariance**2).sum(axis=(-2, -1))
+    if noise_kind.norm == 1:
+        variance = variance + _LAPLACE_EXCESS * ((shares**2).sum(axis=1) ** 2).sum(axis=-1)
+    direction = effects.direction()
+    along = (direction[:, None, :] @ covariance @ direction[:, :, None])[:, 0, 0]
+    return EffectNoise(np.trace(covariance, axis1=-2, axis2=-1), variance, along)
 
 
 def standardised_effects(moments: FloatArray) -> StandardisedEffects:

@@ -416,22 +416,26 @@ def public_deviations(statistic: Statistic, scales: MomentScales) -> FloatArray:
     return np.asarray(deviations)
 
 
-def regression_moments(deviations: FloatArray, mean: float = 0.0) -> FloatArray:
+def regression_moments(
+    deviations: FloatArray, mean: FloatArray | float = 0.0, r_squared: float = 1.0
+) -> FloatArray:
     """Return the moments of one row at the public scales of a regression.
 
     Args:
         deviations: the standard deviation of each u, the response first.
-        mean: the mean of every u.
+        mean: the mean of each u, or one number for all of them.
+        r_squared: the share of the variance of the response that the predictors explain.
     """
     predictors = len(deviations) - 1
     covariances = np.diag(deviations**2)
-    with_response = deviations[0] * deviations[1:] / math.sqrt(predictors)
+    with_response = deviations[0] * deviations[1:] * math.sqrt(r_squared / predictors)
     covariances[0, 1:] = with_response
     covariances[1:, 0] = with_response
     moments = np.ones((predictors + 2, predictors + 2))
     moments[0, 1:] = mean
     moments[1:, 0] = mean
-    moments[1:, 1:] = covariances + mean**2
+    means = np.broadcast_to(mean, deviations.shape)
+    moments[1:, 1:] = covariances + means[:, None] * means
     return moments
 
 

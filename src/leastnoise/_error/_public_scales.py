@@ -1,12 +1,13 @@
-"""Errors of variances, correlations and regressions at public scales.
+"""Errors of variances, correlations, regressions and R^2 at public scales.
 
 The error of such a number depends on the data. With public scales, the error can be computed
 without the data. The scales are public numbers: the number of rows of a group, the standard
 deviations of the measures, and the range of their means.
 
 The means are within half of their bounds, around the middle, and the error is the largest over
-these. The error of a correlation is the largest over all correlations. The scales of a regression
-are the scales of `regression_moments`.
+these. The error of a correlation is the largest over all correlations, and the error of R^2 is the
+largest over R^2 from 0 to 1. The scales of a regression are the scales of `regression_moments`,
+with means in the middle.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._domain import Domain
+from leastnoise._error._determination import effect_noise, standardised_effects
 from leastnoise._error._equations import centring_midpoint
 from leastnoise._error._moments import (
     Entry,
@@ -28,7 +30,6 @@ from leastnoise._error._moments import (
     moment_scales,
     public_deviations,
     regression_moments,
-    smallest_eigenvalue,
 )
 from leastnoise._error._variances import squared_deviation
 from leastnoise._trusted.check.arrays import FloatArray
@@ -42,6 +43,10 @@ It lies around the middle of the bounds.
 """
 _MEANS_TRIED = 9
 """Means of each variable over which the largest error is searched."""
+_R_SQUARED_MEANS_TRIED = 3
+"""The same for R^2, whose error is largest at the first or the last of them."""
+_R_SQUARED_TRIED = 9
+"""Values of R^2 over which the largest error is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,11 +54,11 @@ class NumberAtScales:
     """A number that a statistic estimates, for one row at public scales.
 
     Attributes:
-        name: the pair of measures, the predictor, or the column of a variance.
+        name: the pair of measures, the predictor, or the column of a variance or of R^2.
         gradient: the number and its derivatives, one set for each mean that is considered.
         public_scale: the public scale of the number, which is the divisor in relative errors.
         must_be_positive: if one of these numbers is not significantly above 0, the interval
-            contains all possible values.
+            contains all possible values. Variances, regressions and R^2 have rules of their own.
         largest_half_width: half the width of that interval.
     """
 
@@ -119,6 +124,8 @@ def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[Number
             _pair_at_scales(statistic, scales, pair, name)
             for pair, name in zip(pairs, names, strict=True)
         ]
+    if statistic.kind == "r_squared":
+        return [_r_squared_at_scales(statistic, scales)]
     return _slopes_at_scales(statistic, scales)
 
 
@@ -197,21 +204,76 @@ def _pair_at_scales(
 
 def _slopes_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
     """Return the slopes of a regression at public scales."""
-    deviations = public_deviations(statistic, scales)
-    moments = regression_moments(deviations)
     weight_rows, _ = coefficient_scales(scales)
-    slopes = coefficient_gradients(moments, weight_rows)[1:]
-    amounts = deviations * scales.widths
+    slopes = coefficient_gradients(slope_points(statistic, scales), weight_rows)[1:]
+    amounts = public_deviations(statistic, scales) * scales.widths
     return [
         NumberAtScales(
             name=name,
             gradient=slope,
             public_scale=float(amounts[0] / amount),
-            must_be_positive=[smallest_eigenvalue(moments)],
+            must_be_positive=(),
             largest_half_width=np.inf,
         )
         for name, slope, amount in zip(scales.variables[1:], slopes, amounts[1:], strict=True)
     ]
+
+
+def slope_points(statistic: Statistic, scales: MomentScales) -> FloatArray:
+    """Return the moments of one row at the public scales of slopes, as one group."""
+    return regression_moments(public_deviations(statistic, scales))[None]
+
+
+def r_squared_points(statistic: Statistic, scales: MomentScales) -> FloatArray:
+    """Return the moments of one row at the public scales of R^2.
+
+    There is one group for each R^2, each mean of the response and each mean of the predictors that
+    are tried. The predictors have the same mean, because opposite means reduce the error.
+    """
+    deviations = public_deviations(statistic, scales)
+    response_means = _public_means(float(deviations[0]), _R_SQUARED_MEANS_TRIED)
+    predictor_means = _public_means(float(deviations[1:].max()), _R_SQUARED_MEANS_TRIED)
+    points = []
+    for r_squared in np.linspace(0.0, 1.0, _R_SQUARED_TRIED):
+        for response_mean in response_means:
+            for predictor_mean in predictor_means:
+                means = np.full(len(deviations), predictor_mean)
+                means[0] = response_mean
+                points.append(regression_moments(deviations, means, float(r_squared)))
+    return np.array(points)
+
+
+def _r_squared_at_scales(statistic: Statistic, scales: MomentScales) -> NumberAtScales:
+    """Return R^2 at public scales, with derivatives of first order."""
+    effects = standardised_effects(r_squared_points(statistic, scales))
+    slopes = sum(
+        2 * gradient.value[:, None, None] * gradient.derivatives for gradient in effects.gradients
+    )
+    return NumberAtScales(
+        name=statistic.target_column,
+        gradient=Gradient(effects.squared_length, np.asarray(slopes)),
+        public_scale=1.0,
+        must_be_positive=(),
+        largest_half_width=0.5,
+    )
+
+
+def r_squared_std_error(
+    measured: Measurements, statistic: Statistic, stds: Sequence[float]
+) -> float:
+    """Return the largest standard error of R^2 at public scales, to second order.
+
+    Args:
+        measured: the measurements of a plan.
+        statistic: R^2 with a public size.
+        stds: the standard error of each table of the statistic, in units of the table.
+    """
+    scales = statistic_scales(statistic, measured.domain, measured)
+    moments = float(statistic.size or 0) * r_squared_points(statistic, scales)
+    effects = standardised_effects(moments)
+    noise = scales.noise(dict(zip(scales.names, stds, strict=True)))
+    spread = effect_noise(scales, effects, noise, measured.noise)
+    return float(spread.std_error(effects.squared_length).max())
 
 
 def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
@@ -248,11 +310,11 @@ def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatA
     return np.array([largest[entry] for entry in scales.names])
 
 
-def _public_means(std_dev: float) -> FloatArray:
+def _public_means(std_dev: float, count: int = _MEANS_TRIED) -> FloatArray:
     """Return the means of u to consider for a public standard deviation."""
     possible = float(np.sqrt(max(0.0, 1 - std_dev**2)))
     reach = min(PUBLIC_MEAN_SHARE, possible)
-    return np.linspace(-reach, reach, _MEANS_TRIED)
+    return np.linspace(-reach, reach, count)
 
 
 def _scale_gradient(gradient: Gradient, factor: float) -> Gradient:

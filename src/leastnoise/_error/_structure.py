@@ -37,6 +37,7 @@ from leastnoise._error._lower_bounds import lower_bound, pure_lower_bound
 from leastnoise._error._moments import expected_statistic_errors
 from leastnoise._error._pair import pair_structure
 from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
+from leastnoise._error._public_scales import r_squared_std_error
 from leastnoise._error._undetermined import UnsupportedQuery
 from leastnoise._error._variances import variance_error
 from leastnoise._families import (
@@ -657,7 +658,7 @@ class StatisticError:
         largest_rows: the largest standard error in the first table.
         std_error: the standard error of the statistic in a group of its public size; None without a
             size.
-        parts: the standard error of each pair or term of a statistic of several measures.
+        parts: the standard error of each pair or term of correlations or a regression.
     """
 
     statistic: Statistic
@@ -714,20 +715,24 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 def _several_measures_error(
     plan: Plan, statistic: Statistic, tables: Sequence[TableError]
 ) -> StatisticError:
-    """Return the expected error of correlations or a regression.
+    """Return the expected error of correlations, a regression or R^2.
 
     ``std_error`` is the largest error over the pairs or terms.
     """
     parts: tuple[tuple[str, float], ...] = ()
-    if statistic.size is not None:
-        stds = [table.rmse for table in tables]
+    std_error: float | None = None
+    stds = [table.rmse for table in tables]
+    if statistic.size is not None and statistic.kind == "r_squared":
+        std_error = r_squared_std_error(plan.measured(), statistic, stds)
+    elif statistic.size is not None:
         parts = expected_statistic_errors(plan.measured(), statistic, stds, float(statistic.size))
+        std_error = max(error for _, error in parts)
     return StatisticError(
         statistic=statistic,
         tables=tuple(table.name for table in tables),
         rows=tables[0].rmse,
         largest_rows=tables[0].largest_std,
-        std_error=max((error for _, error in parts), default=None),
+        std_error=std_error,
         parts=parts,
     )
 

@@ -34,7 +34,12 @@ from leastnoise._estimation._comparisons import (
 )
 from leastnoise._estimation._controlled_rounding import MOST_CONTROLLED_CELLS, round_controlled
 from leastnoise._estimation._correlations import Correlations, correlations, pair_columns
-from leastnoise._estimation._determination import Determination, determination_columns, r_squared
+from leastnoise._estimation._determination import (
+    Determination,
+    determination_columns,
+    expected_determination,
+    r_squared,
+)
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
@@ -117,7 +122,12 @@ from leastnoise._estimation._public_facts import (
     round_to_public_sums,
     scale_to_public_sums,
 )
-from leastnoise._estimation._regression import Regression, coefficient_columns, regression
+from leastnoise._estimation._regression import (
+    Regression,
+    coefficient_columns,
+    expected_slope_margins,
+    regression,
+)
 from leastnoise._estimation._shrinkage import (
     HalvingTree,
     cheapest_bucket_starts,

@@ -1,26 +1,39 @@
 """Coefficients of determination R^2 by group, of regressions on several predictors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leastnoise._error import (
-    StandardisedEffects,
+    EffectNoise,
+    Entry,
     covariance_gradient,
+    effect_noise,
     public_eigenvalue,
+    r_squared_points,
     smallest_eigenvalue,
     standardised_effects,
+    statistic_scales,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
-from leastnoise._estimation._moments import EstimatedMoments, estimate_moments
+from leastnoise._estimation._moments import (
+    EstimatedMoments,
+    estimate_moments,
+    expected_moments,
+)
 from leastnoise._estimation._regression import CLEAR_RATIO, SIZE_RATIO, interval_stretch
+from leastnoise._plan import Plan
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
-from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures
-
-_LAPLACE_EXCESS = 3.0  # the excess kurtosis of Laplace noise; normal noise has 0
+from leastnoise._workload import (
+    By,
+    Statistic,
+    checked_variables,
+    factors_of_sums,
+    join_measures,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -88,13 +101,13 @@ def r_squared(
 
     R^2 is the share of the variance of a measure that the predictors explain, among the rows that
     have a value of every one of the measures. It needs the sum of squares of the response, which is
-    measured for `correlation_queries` and not for `regression_queries`.
+    measured for `r_squared_queries` and `correlation_queries`, and not for `regression_queries`.
 
     Args:
         source: an estimate or a release; it costs no budget.
         of: the measure that is explained.
         on: the measures that explain it. The measures in ``of`` and ``on`` must be exactly a set
-            whose correlations were requested.
+            whose correlations or R^2 were requested.
         by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
             ln.level("region")}``. If it is empty, all rows are one group.
         level: the confidence level of each interval, separately.
@@ -116,7 +129,7 @@ def r_squared(
     ...     sex=["F", "M"],
     ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
     ... )
-    >>> plan = ln.plan(ln.correlation_queries(domain, ["pay", "age"]), ln.PureDP(1))
+    >>> plan = ln.plan(ln.r_squared_queries(domain, "pay", on=["age"]), ln.PureDP(1))
     >>> people = pd.DataFrame(
     ...     {"sex": ["F", "M"] * 900, "income": [40, 60, 80] * 600, "age": [30, 35, 50] * 600}
     ... )
@@ -139,6 +152,26 @@ def r_squared(
         groups=estimated.groups,
         library=source.library,
     )
+
+
+def expected_determination(
+    plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
+) -> FloatArray:
+    """Return the half widths of intervals of R^2 that a plan without data expects.
+
+    Args:
+        plan: the plan.
+        statistic: R^2 with a public size.
+        stds: the standard error of the sums of each entry of the moments, in units of the sums.
+        level: the confidence level of the intervals.
+
+    Returns:
+        The half widths at the public scales, for each mean and R^2 that is tried.
+    """
+    scales = statistic_scales(statistic, plan.domain, plan.measured())
+    moments = float(statistic.size or 0) * r_squared_points(statistic, scales)
+    columns = determination_columns(expected_moments(plan, scales, moments, stds, level))
+    return np.asarray((columns["high"] - columns["low"]) / 2)
 
 
 def determination_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
@@ -187,61 +220,24 @@ def _clear_columns(estimated: EstimatedMoments, stretch: FloatArray) -> dict[str
     which T is at most z standard errors from its mean.
     """
     effects = standardised_effects(estimated.moments)
-    direction = effects.direction()
-    spread = _effect_noise(estimated, effects, direction, estimated.noise)
-    wide = _effect_noise(estimated, effects, direction, estimated.interval_noise)
+    scales = estimated.scales
+    spread = effect_noise(scales, effects, estimated.noise, estimated.noise_kind)
+    wide = effect_noise(scales, effects, estimated.interval_noise, estimated.noise_kind)
     squared_multiplier = (estimated.multiplier * stretch) ** 2
     unbiased = effects.squared_length - spread.mean
     low, _ = _ends(unbiased, squared_multiplier, wide)
     # The upper end never falls below its value for a noisy R^2 equal to the mean noise at 0.
     _, high = _ends(np.maximum(unbiased, 0.0), squared_multiplier, wide)
-    variance = spread.variance + 4 * np.maximum(unbiased, 0.0) * spread.along
     return {
         "r_squared": np.clip(unbiased, 0.0, 1.0),
         "low": np.clip(low, 0.0, 1.0),
         "high": np.clip(high, 0.0, 1.0),
-        "std_error": np.sqrt(variance),
+        "std_error": spread.std_error(np.maximum(unbiased, 0.0)),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _EffectNoise:
-    """Noise of standardised effects, by group.
-
-    Attributes:
-        mean: the mean of |e|^2.
-        variance: the variance of |e|^2.
-        along: the variance of e along the effects.
-    """
-
-    mean: FloatArray
-    variance: FloatArray
-    along: FloatArray
-
-
-def _effect_noise(
-    estimated: EstimatedMoments,
-    effects: StandardisedEffects,
-    direction: FloatArray,
-    noise: FloatArray,
-) -> _EffectNoise:
-    """Return the noise of standardised effects.
-
-    Suppose that the effects contain independent noises, with the parts D and the excess kurtosis k.
-    Then |e|^2 has the variance 2 tr (D D^T)^2 + k sum_m |D_m|^4.
-    """
-    parts = [estimated.scales.contributions(one, noise) for one in effects.gradients]
-    shares = np.stack([part.reshape(len(part), -1) for part in parts], axis=1)
-    covariance = shares @ np.swapaxes(shares, -1, -2)
-    variance = 2 * (covariance**2).sum(axis=(-2, -1))
-    if estimated.noise_kind.norm == 1:
-        variance = variance + _LAPLACE_EXCESS * ((shares**2).sum(axis=1) ** 2).sum(axis=-1)
-    along = (direction[:, None, :] @ covariance @ direction[:, :, None])[:, 0, 0]
-    return _EffectNoise(np.trace(covariance, axis1=-2, axis2=-1), variance, along)
-
-
 def _ends(
-    unbiased: FloatArray, squared_multiplier: FloatArray, noise: _EffectNoise
+    unbiased: FloatArray, squared_multiplier: FloatArray, noise: EffectNoise
 ) -> tuple[FloatArray, FloatArray]:
     """Return the roots x of (unbiased - x)^2 = z^2 (variance + 4 x along)."""
     middle = unbiased + 2 * squared_multiplier * noise.along

@@ -1,11 +1,12 @@
 """Estimated moments of complete rows, for correlations and regressions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leastnoise._error import (
+    Entry,
     Gradient,
     MomentScales,
     checked_level,
@@ -14,6 +15,7 @@ from leastnoise._error import (
     moment_scales,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._plan import Plan
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
@@ -157,4 +159,37 @@ def estimate_moments(
         by=table.keys,
         labels=table.labels,
         groups=queries(plan.domain, sets).products[0].name if sets else "",
+    )
+
+
+def expected_moments(
+    plan: Plan,
+    scales: MomentScales,
+    moments: FloatArray,
+    stds: Mapping[Entry, float],
+    level: float,
+) -> EstimatedMoments:
+    """Return stated moments with the noise of a plan, as if no noise had changed them.
+
+    Args:
+        plan: the plan.
+        scales: the scales of the moments.
+        moments: matrices of shape (groups, rows, rows) with both triangles.
+        stds: the standard error of the sums of each entry, in units of the sums.
+        level: the confidence level of the intervals.
+    """
+    measured = plan.measured()
+    multiplier = interval_multiplier(measured.noise, level)
+    half_step = 0.5 / measured.grid
+    return EstimatedMoments(
+        scales=scales,
+        moments=moments,
+        noise=np.broadcast_to(scales.noise(stds), moments.shape),
+        interval_noise=np.broadcast_to(scales.noise(stds, half_step / multiplier), moments.shape),
+        multiplier=multiplier,
+        noise_kind=measured.noise,
+        level=level,
+        by=(),
+        labels=(),
+        groups="",
     )

@@ -1,24 +1,39 @@
 """Least-squares regressions by group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leastnoise._error import (
+    Entry,
     Gradient,
     coefficient_gradients,
     coefficient_scales,
     information_gradients,
     public_eigenvalue,
+    slope_points,
     smallest_eigenvalue,
+    statistic_scales,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._group_intervals import GroupIntervals
-from leastnoise._estimation._moments import EstimatedMoments, estimate_moments
+from leastnoise._estimation._moments import (
+    EstimatedMoments,
+    estimate_moments,
+    expected_moments,
+)
+from leastnoise._plan import Plan
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import By, checked_variables, factors_of_sums, join_measures, term_names
+from leastnoise._workload import (
+    By,
+    Statistic,
+    checked_variables,
+    factors_of_sums,
+    join_measures,
+    term_names,
+)
 
 CLEAR_RATIO = 1.5
 """The smallest eigenvalue of the normal equations, over the half width of its interval.
@@ -161,6 +176,28 @@ def regression(
         groups=estimated.groups,
         library=source.library,
     )
+
+
+def expected_slope_margins(
+    plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
+) -> dict[str, float]:
+    """Return the half widths of intervals of slopes that a plan without data expects.
+
+    Args:
+        plan: the plan.
+        statistic: a regression with a public size.
+        stds: the standard error of the sums of each entry of the moments, in units of the sums.
+        level: the confidence level of the intervals.
+
+    Returns:
+        The half width at the public scales for each predictor, in amounts; infinite if the interval
+        has no ends.
+    """
+    scales = statistic_scales(statistic, plan.domain, plan.measured())
+    moments = float(statistic.size or 0) * slope_points(statistic, scales)
+    columns = coefficient_columns(expected_moments(plan, scales, moments, stds, level))
+    half_widths = (columns["high"] - columns["low"])[0, 1:] / 2
+    return dict(zip(statistic.on, half_widths.tolist(), strict=True))
 
 
 def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:

@@ -245,7 +245,7 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
     }
     for statistic in release.statistics:
         form = statistic.statistic.form
-        has_one_value = form.of_measure and not form.of_several
+        has_one_value = form.of_measure and not form.row_key
         if along in statistic.statistic.by and has_one_value:
             yield _statistic_over_time(replace(statistic, code_texts=texts), along, catalogue)
     for table in release.tables:

@@ -1,4 +1,4 @@
-"""Targets of variances, correlations and regressions at public scales.
+"""Targets of variances, correlations, regressions and R^2 at public scales.
 
 The errors of these statistics depend on the data. A target holds for a group with the public size
 and the public standard deviations ("scales") of its measures. This module reads no data.
@@ -18,6 +18,7 @@ from leastnoise._error import (
     interval_multiplier,
     largest_relative_derivatives,
     numbers_at_scales,
+    r_squared_std_error,
     statistic_scales,
 )
 from leastnoise._plan import Plan
@@ -33,7 +34,7 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class MomentGoal:
-    """The largest error of a variance, correlation or regression statistic.
+    """The largest error of variances, correlations, a regression or R^2.
 
     Attributes:
         statistic: the statistic.
@@ -83,7 +84,7 @@ class _NumberError:
 
 
 def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
-    """Return the goal of each variance, correlation and regression with a target."""
+    """Return the goal of each statistic that has a target at public scales."""
     positions = {product.table_key: number for number, product in enumerate(workload)}
     goals = []
     for statistic in workload.statistics:
@@ -124,7 +125,11 @@ def _first_limits(
 def statistic_std_errors(plan: Plan, statistic: Statistic) -> dict[str, float]:
     """Return the standard errors of a statistic's numbers, by their names."""
     scales = statistic_scales(statistic, plan.domain, plan.measured())
-    noise = scales.noise(_table_stds(plan, statistic, scales))
+    stds = _table_stds(plan, statistic, scales)
+    if statistic.kind == "r_squared":
+        std_error = r_squared_std_error(plan.measured(), statistic, list(stds.values()))
+        return {statistic.target_column: std_error}
+    noise = scales.noise(stds)
     size = float(statistic.size or 0)
     return {
         number.name: _largest_error_over_means(scales, number.gradient, noise) / size
@@ -156,13 +161,14 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
     half_step = 0.5 / measured.grid
     stds = _table_stds(plan, statistic, scales, largest=True)
     noise = scales.noise(stds, half_step / multiplier)
+    margins = _own_margins(goal, plan, stds)
     errors = []
     for number in numbers_at_scales(statistic, scales):
         unit = number.public_scale if goal.target.kind == "relative" else 1.0
         size = float(statistic.size or 0)
         delta = multiplier * _largest_error_over_means(scales, number.gradient, noise) / size
-        if statistic.kind == "variances":
-            promised = _variance_margin(goal, plan, stds)
+        if number.name in margins:
+            promised = margins[number.name]
         elif _exceeds_noise(scales, number, noise * multiplier, size):
             promised = delta
         else:
@@ -184,18 +190,33 @@ def _exceeds_noise(
     return True
 
 
-def _variance_margin(goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]) -> float:
-    """Return the half width of a variance's interval in a noise-free release."""
-    from leastnoise._estimation import expected_variance_intervals  # slow to import
+def _own_margins(
+    goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]
+) -> dict[str, float]:
+    """Return half widths of intervals in a noise-free release, by their names.
+
+    The result is empty for correlations, whose largest half width follows from derivatives.
+    """
+    from leastnoise._estimation import (  # slow to import
+        expected_determination,
+        expected_slope_margins,
+        expected_variance_intervals,
+    )
 
     statistic = goal.statistic
-    low, high = expected_variance_intervals(
-        plan, statistic, list(stds.values()), goal.level or LEVEL
-    )
+    level = goal.level or LEVEL
+    if statistic.kind == "regression":
+        return expected_slope_margins(plan, statistic, stds, level)
+    if statistic.kind == "r_squared":
+        half_widths = expected_determination(plan, statistic, stds, level)
+        return {statistic.target_column: float(np.max(half_widths))}
+    if statistic.kind != "variances":
+        return {}
+    low, high = expected_variance_intervals(plan, statistic, list(stds.values()), level)
     if statistic.target_column == "std_dev":
         low = np.sqrt(low)
         high = np.sqrt(high)
-    return float(np.max(high - low)) / 2
+    return {statistic.target_column: float(np.max(high - low)) / 2}
 
 
 def _largest_error_over_means(scales: MomentScales, gradient: Gradient, noise: FloatArray) -> float:

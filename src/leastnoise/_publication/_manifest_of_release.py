@@ -133,6 +133,15 @@ _MEANINGS = {
         "possible. ridge is the amount that was then added to their diagonal, as a share of count. "
         "Values beyond the public bounds count as the nearest bound"
     ),
+    "r_squared": (
+        "R^2 of a least-squares regression with an intercept: the share of the variance of the "
+        "response that the predictors explain, of the rows of a group with a value of every "
+        "measure. The mean that the noise adds is subtracted. Intervals are for the noise only, by "
+        "the delta method to second order, separately for each group. If the noise hides R^2, "
+        "because the smallest eigenvalue of the normal equations or the variance of the response "
+        "is not clear of 0, r_squared and std_error are empty and the interval is from 0 to 1. "
+        "Values beyond the public bounds count as the nearest bound"
+    ),
     "quantiles": "the least value with at least a share of the %s at or below it. Only the cell "
     "that contains it is known, so low and high are ends of cells, separately for each quantile. "
     "The first and the last cell also count values beyond the bounds: may_be_below is 1 if the "

@@ -162,6 +162,8 @@ def _describe_statistic_columns(table: StatisticTable, catalogue: Catalogue) -> 
         return _describe_correlation_columns(statistic, domain, catalogue)
     if statistic.kind == "regression":
         return _describe_regression_columns(statistic, domain, catalogue)
+    if statistic.kind == "r_squared":
+        return _describe_r_squared_columns(statistic, domain, catalogue)
     if statistic.kind == "variances":
         return _describe_variance_columns(statistic, domain, catalogue)
     if statistic.form.of_measure:
@@ -277,6 +279,23 @@ def _describe_regression_columns(
         "low": catalogue.say("column_unbounded", text=intervals["low"]),
         "high": catalogue.say("column_unbounded_too", text=intervals["high"]),
         "ridge": catalogue.say("column_ridge"),
+        "count": _describe_complete_count(statistic, domain, catalogue),
+    }
+
+
+def _describe_r_squared_columns(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> dict[str, str]:
+    """Return the meaning of each number column of R^2."""
+    intervals = {
+        name: catalogue.say("column_of_share", text=text)
+        for name, text in _describe_intervals("r_squared", catalogue).items()
+    }
+    return {
+        "r_squared": catalogue.say("column_r_squared"),
+        "std_error": catalogue.say("column_unbounded_too", text=intervals["std_error"]),
+        "low": intervals["low"],
+        "high": intervals["high"],
         "count": _describe_complete_count(statistic, domain, catalogue),
     }
 

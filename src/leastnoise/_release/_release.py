@@ -792,7 +792,9 @@ class Release:
     def answer_sql(self, text: str) -> Columns:
         """Return the columns of a SQL statement's result by name."""
         statement = self.read_statement(text)
-        return answer_statement(statement, self._answer_column, self._answer_noise())
+        return answer_statement(
+            statement, self._answer_column, self._answer_noise(), self.plan.workload
+        )
 
     def _answer_noise(self) -> AnswerNoise | None:
         """Return the covariances of the answers; None if intervals are unknown."""

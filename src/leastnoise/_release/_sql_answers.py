@@ -96,10 +96,27 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
 def _canonical_statistic(statistic: Statistic) -> Statistic:
     """Return a statistic in a canonical form, for comparisons."""
     statistic = replace(statistic, size=None, target=None)
-    if statistic.kind != "correlations" or len(statistic.on) != 1:
+    if statistic.kind not in ("correlations", "r_squared") or len(statistic.on) != 1:
         return statistic
     of, other = sorted(statistic.variables)
     return replace(statistic, of=of, on=(other,))
+
+
+def _needed_workload(
+    workload: Workload | None, selection: Selection, aggregate: Aggregate, grouping: Sequence[int]
+) -> Workload:
+    """Return the workload of an aggregate that a release answers.
+
+    R^2 is the square of a correlation. If ``workload`` has no correlation of the two measures, but
+    has their R^2, the result is the workload of R^2.
+    """
+    needed = selection.aggregate_workload(aggregate, grouping)
+    if workload is None or aggregate.kind != "r2" or find_answer(workload, needed) is not None:
+        return needed
+    of_r_squared = selection.r_squared_workload(aggregate, grouping)
+    if find_answer(workload, of_r_squared) is None:
+        return needed
+    return of_r_squared
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
@@ -114,7 +131,7 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
         statement = read_statement(workload, settings, text)
         for selection in statement.selections:
             for grouping, aggregate in selection.workloads():
-                needed = selection.aggregate_workload(aggregate, grouping)
+                needed = _needed_workload(workload, selection, aggregate, grouping)
                 if find_answer(workload, needed) is None:
                     name = (needed.statistics or needed.products)[0].name
                     raise InputError(
@@ -124,7 +141,10 @@ def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[
 
 
 def answer_statement(
-    statement: Statement, answer_workload: AnswerWorkload, noise: AnswerNoise | None = None
+    statement: Statement,
+    answer_workload: AnswerWorkload,
+    noise: AnswerNoise | None = None,
+    workload: Workload | None = None,
 ) -> Columns:
     """Return the columns of a statement's SELECT by name.
 
@@ -134,12 +154,14 @@ def answer_statement(
         statement: the statement.
         answer_workload: a function that answers the workload of one aggregate.
         noise: the noise of the answers, for intervals of combined answers; None if it is unknown.
+        workload: the plan's workload, whose R^2 can answer REGR_R2; None if it is unknown.
 
     Guarantees: groups without rows are included. As in SQL, a row of a grouping set is None in the
         columns that are not in the set.
     """
     released = [
-        _released_columns(selection, answer_workload, noise) for selection in statement.selections
+        _released_columns(selection, answer_workload, noise, workload)
+        for selection in statement.selections
     ]
     values = iter(run_query(statement, released))
     names = UniqueNames(set())
@@ -153,12 +175,15 @@ def answer_statement(
 
 
 def _released_columns(
-    selection: Selection, answer_workload: AnswerWorkload, noise: AnswerNoise | None
+    selection: Selection,
+    answer_workload: AnswerWorkload,
+    noise: AnswerNoise | None,
+    workload: Workload | None,
 ) -> dict[str, Array]:
     """Return the columns of answers and interval ends that a selection uses."""
     parts: dict[str, list[Array]] = {}
     for grouping in selection.sets:
-        answers = _GroupAnswers(selection, grouping, answer_workload)
+        answers = _GroupAnswers(selection, grouping, answer_workload, workload)
         for number, aggregate in enumerate(selection.aggregates):
             arrays = answers.with_ends(aggregate)
             names = (answer_column(number), low_column(number), high_column(number))
@@ -179,11 +204,13 @@ class _GroupAnswers:
         selection: the groups and aggregates.
         grouping: the grouping set, as positions of grouping columns.
         answer_workload: a function that answers the workload of one aggregate.
+        workload: the plan's workload; None if it is unknown.
     """
 
     selection: Selection
     grouping: Sequence[int]
     answer_workload: AnswerWorkload
+    workload: Workload | None
     _cached: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
 
     def with_ends(self, aggregate: Aggregate) -> list[FloatArray]:
@@ -191,7 +218,10 @@ class _GroupAnswers:
         for cached_aggregate, arrays in self._cached:
             if cached_aggregate == aggregate:
                 return arrays
-        arrays = _aggregate_answers(self.selection, aggregate, self.grouping, self.answer_workload)
+        needed = _needed_workload(self.workload, self.selection, aggregate, self.grouping)
+        arrays = _aggregate_answers(
+            self.selection, aggregate, self.grouping, self.answer_workload, needed
+        )
         self._cached.append((aggregate, arrays))
         return arrays
 
@@ -205,6 +235,7 @@ def _aggregate_answers(
     aggregate: Aggregate,
     grouping: Sequence[int],
     answer_workload: AnswerWorkload,
+    workload: Workload,
 ) -> list[FloatArray]:
     """Return an aggregate's answers, lower ends and upper ends for all groups.
 
@@ -223,7 +254,6 @@ def _aggregate_answers(
     else:
         empty_value = 0.0
     counted_shape = tuple(map(len, counted_keys.values()))
-    workload = selection.aggregate_workload(aggregate, grouping)
     if aggregate.kind in OF_PAIRS:
         answers = _pair_answers(aggregate.kind, workload, answer_workload)
     elif aggregate.kind in OF_LINES:
@@ -272,6 +302,8 @@ def _pair_answers(kind: str, workload: Workload, answer_workload: AnswerWorkload
     if kind == "covariance_sample":
         covariances = _select_on_last_axis(answer_workload(workload, "covariance"), 0)
         return _sample_covariances(covariances, workload, answer_workload)
+    if workload.statistics[0].kind == "r_squared":
+        return answer_workload(workload)
     correlations = _select_on_last_axis(answer_workload(workload), 0)
     if kind == "correlation":
         return correlations

@@ -26,6 +26,7 @@ from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind, We
 from leastnoise._estimation import (
     DIVISORS,
     Correlations,
+    Determination,
     HasLeastSquares,
     Quantiles,
     Regression,
@@ -35,6 +36,7 @@ from leastnoise._estimation import (
     minimal_draws,
     move_to_chosen_cells,
     quantiles,
+    r_squared,
     regression,
     variances,
 )
@@ -78,6 +80,7 @@ The first column is for values below ``low``, the second for values above ``high
 NUMBER_COLUMNS = (
     "mean",
     "std_dev",
+    "r_squared",
     "variance",
     "variance_low",
     "variance_high",
@@ -204,7 +207,7 @@ class StatisticTable(ResultTable):
         further_keys = self.attributes[len(groups) :]
         if self.statistic.form.at_shares:
             return (*groups, self._share_heading(catalogue))
-        if self.statistic.form.of_several:
+        if self.statistic.form.row_key:
             return (*groups, catalogue.say(f"col_{self.statistic.form.row_key}"))
         return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
 
@@ -266,7 +269,7 @@ class StatisticTable(ResultTable):
         series = ""
         if self.statistic.form.at_shares:
             series = self._share_heading(catalogue)
-        elif self.statistic.form.of_several:
+        elif self.statistic.form.row_key:
             series = catalogue.say(f"col_{self.statistic.form.row_key}")
         elif groups > 1 and len(self.labels[-1]) <= _MOST_DOT_COLOURS:
             groups -= 1
@@ -313,7 +316,7 @@ class StatisticTable(ResultTable):
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)
         form = self.statistic.form
-        if form.at_shares or form.of_several or not self.statistic.by:
+        if form.at_shares or form.row_key or not self.statistic.by:
             return None
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if not any(axis.kind == "times" for axis in axes):
@@ -396,7 +399,7 @@ def format_interval(
             value then has at most one more decimal, and no more than the interval leaves
             meaningful. If None, the interval determines all decimals.
     """
-    if math.isnan(value):
+    if math.isnan(value) and math.isnan(low):
         return catalogue.format_number(value), ""
     if math.isnan(low):
         return catalogue.format_number(value), catalogue.say("unbounded")
@@ -547,7 +550,7 @@ class Statistics(LazySequence[StatisticTable]):
             return table
         for product in self.workload.tables_of(table.statistic):
             is_suppressed = self.table_suppression(product)
-            if table.statistic.form.of_several:
+            if table.statistic.form.row_key:
                 is_suppressed = is_suppressed[..., None]
             table = suppress_values(table, is_suppressed)
             if table.statistic.kind == "variances":
@@ -711,20 +714,25 @@ def _compute_statistic(
 def _several_measures_values(
     source: HasLeastSquares, statistic: Statistic, level: float
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the key columns, labels and values of correlations or a regression.
+    """Return the key columns, labels and values of a statistic of several measures.
 
     An unbounded interval is NaN in the table.
     """
-    estimated: Correlations | Regression
+    estimated: Correlations | Determination | Regression
     if statistic.kind == "correlations":
         estimated = correlations(source, statistic.variables, by=statistic.along, level=level)
+    elif statistic.kind == "r_squared":
+        estimated = r_squared(
+            source, statistic.of, on=statistic.on, by=statistic.along, level=level
+        )
     else:
         estimated = regression(
             source, statistic.of, on=statistic.on, by=statistic.along, level=level
         )
     numbers = estimated.numbers()
     low, high = (numbers.pop(end) for end in ("low", "high"))
-    return (statistic.form.row_key,), {
+    row_key = statistic.form.row_key
+    return (row_key,) if row_key else (), {
         "labels": estimated.labels,
         "values": numbers.pop(statistic.form.column),
         "low": np.where(np.isinf(low), np.nan, low),

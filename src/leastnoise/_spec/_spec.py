@@ -116,6 +116,7 @@ from leastnoise._workload import (
     parse_day,
     quantile_queries,
     queries,
+    r_squared_queries,
     read_comparison_targets,
     read_statements,
     regression_queries,
@@ -265,6 +266,7 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "variances": variance_queries,
     "correlations": correlation_queries,
     "regression": regression_queries,
+    "r_squared": r_squared_queries,
     "quantiles": quantile_queries,
     "cdf": cdf_queries,
 }
@@ -1371,7 +1373,7 @@ def _read_workload_entry(
     targets = {name: table[name] for name in _TARGETS if name in table}
     for name in ("target_of", "scales"):
         if name in table:
-            allowed = "left out: it belongs to variances, correlations and regression"
+            allowed = "left out: it belongs to variances, correlations, regression and r_squared"
             raise refuse(f"a key of {where}", name, allowed)
     if statements and (
         forbidden_keys := [name for name in ("sum", "count", "weighted_by") if name in table]
@@ -1463,7 +1465,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         allowed.append("weighted_by")
     if kind == "means":
         allowed += ["margin", "rmse"]
-    if kind in ("variances", "correlations", "regression"):
+    if kind in ("variances", "correlations", "regression", "r_squared"):
         allowed += _STATISTIC_TARGETS
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
@@ -1479,7 +1481,8 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             f"one of {', '.join([kind, *allowed])}",
             advice,
         )
-    further_keys = {"quantiles": ["at"], "regression": ["on"]}.get(kind, [])
+    further_keys_by_kind = {"quantiles": ["at"], "regression": ["on"], "r_squared": ["on"]}
+    further_keys = further_keys_by_kind.get(kind, [])
     keys = ["of", *further_keys, "by"]
     with prefix_errors(message("{where}: ", where=where)):
         arguments: dict[str, Any] = {"by": [], **checked_keys(kind, table[kind], keys)}

@@ -717,8 +717,11 @@ def _scales_verdict(
     error: StatisticError, target: TargetStatus | None, multiplier: float, catalogue: Catalogue
 ) -> str:
     """Describe the largest margins of a statistic, and whether its target is met."""
-    if error.statistic.form.of_several:
+    if error.statistic.form.row_key:
         margins = _parameter_margins(error, multiplier, catalogue)
+    elif error.statistic.kind == "r_squared":
+        amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
+        margins = catalogue.say("st_margin_of_r_squared", margin=amount)
     else:
         amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
         margins = catalogue.say("st_margin_of_variance", margin=amount, of=error.statistic.of)

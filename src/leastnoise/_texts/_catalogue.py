@@ -1101,7 +1101,8 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
         if statistic.kind == "correlations":
             return catalogue.say("name_correlations", of=catalogue.join_names(of_measures))
         response, *predictors = of_measures
-        return catalogue.say("name_regression", of=response, on=catalogue.join_names(predictors))
+        names_of_predictors = catalogue.join_names(predictors)
+        return catalogue.say(f"name_{statistic.kind}", of=response, on=names_of_predictors)
     own_texts = {
         "means": names.mean,
         "variances": "",

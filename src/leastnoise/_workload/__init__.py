@@ -115,6 +115,7 @@ from leastnoise._workload._workload import (
     quantile_queries,
     queries,
     questions_over,
+    r_squared_queries,
     regression_queries,
     together,
     variance_queries,

@@ -501,7 +501,9 @@ class StatisticForm:
         noun: the name of the statistic in files and reports.
         column: the name of the column with the values.
         of_measure: whether the statistic is of a measure, instead of an attribute.
-        row_key: for several measures, the name of the column with their pairs or terms.
+        of_several: whether it is about several measures, in the rows with a value of each.
+        has_predictors: whether other measures explain the measure.
+        row_key: the name of the column with the pairs or terms; empty for one number per group.
         at_shares: whether there is one value for each requested share.
         along: whether there is one value for each cell of the attribute.
         target_columns: the columns that a target can be for.
@@ -511,16 +513,13 @@ class StatisticForm:
     noun: str
     column: str
     of_measure: bool = False
+    of_several: bool = False
+    has_predictors: bool = False
     row_key: str = ""
     at_shares: bool = False
     along: bool = False
     target_columns: tuple[str, ...] = ()
     has_scales: bool = False
-
-    @property
-    def of_several(self) -> bool:
-        """Whether a statistic of this form is about several measures."""
-        return self.row_key != ""
 
 
 FORMS: Mapping[str, StatisticForm] = {
@@ -536,6 +535,7 @@ FORMS: Mapping[str, StatisticForm] = {
         noun="correlations",
         column="correlation",
         of_measure=True,
+        of_several=True,
         row_key="pair",
         target_columns=("correlation", "covariance"),
         has_scales=True,
@@ -544,8 +544,19 @@ FORMS: Mapping[str, StatisticForm] = {
         noun="regression",
         column="coefficient",
         of_measure=True,
+        of_several=True,
+        has_predictors=True,
         row_key="term",
         target_columns=("coefficient",),
+        has_scales=True,
+    ),
+    "r_squared": StatisticForm(
+        noun="R^2",
+        column="r_squared",
+        of_measure=True,
+        of_several=True,
+        has_predictors=True,
+        target_columns=("r_squared",),
         has_scales=True,
     ),
     "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
@@ -562,12 +573,13 @@ class Statistic:
     """A statistic by group: means, variances, quantiles and similar numbers.
 
     Correlations are between all pairs of ``of`` and the measures ``on``. A regression explains
-    ``of`` by ``on``. A weighted mean is the mean of a weighted measure.
+    ``of`` by ``on``, and R^2 is the explained share of the variance of ``of``. A weighted mean is
+    the mean of a weighted measure.
 
     Attributes:
         kind: a key of `FORMS`, such as ``means``.
         of: the measure, or the attribute of quantiles and distribution functions.
-        on: the other measures of correlations, or the predictors of a regression.
+        on: the other measures of correlations, or the predictors of a regression or of R^2.
         by: the attributes that define the groups.
         groups: the query set on each attribute of ``by``.
         at: the shares of quantiles.
@@ -663,7 +675,7 @@ class Statistic:
     @property
     def subject(self) -> str:
         """The measures or the attribute, as text: ``pay and age`` or ``pay on age``."""
-        if self.kind == "regression":
+        if self.form.has_predictors:
             return f"{self.of} on {join_measures(self.on)}"
         return join_measures(self.variables)
 
@@ -730,7 +742,7 @@ class Statistic:
         facts: dict[str, object] = {"of": self.of}
         if self.kind == "correlations":
             facts["of"] = list(self.variables)
-        if self.kind == "regression":
+        if self.form.has_predictors:
             facts["on"] = list(self.on)
         if self.at:
             facts["at"] = [str(share) for share in self.at]
@@ -787,7 +799,7 @@ def checked_statistic(
     if kind == "correlations":
         of, *others = checked_variables(domain, "of", of, least=2)
         further_measures = tuple(others)
-    if kind == "regression":
+    if FORMS[kind].has_predictors:
         further_measures = checked_variables(domain, "on", on)
         of, *_ = checked_variables(domain, "of and on", [of, *further_measures], least=2)
     if of_measure:

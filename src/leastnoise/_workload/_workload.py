@@ -354,9 +354,9 @@ class Workload:
         if any(entry.form.has_scales for entry in self.statistics):
             raise InputError(
                 "weighted_by is for counts, sums, means, quantiles and distribution functions. "
-                "Variances, correlations and regressions have no weights, because no measure is "
-                "the product of a weight and two values. For a weighted variance add a column of "
-                "squares to the source, and ask for weighted means of both columns."
+                "Variances, correlations, regressions and R^2 have no weights, because no measure "
+                "is the product of a weight and two values. For a weighted variance add a column "
+                "of squares to the source, and ask for weighted means of both columns."
             )
         if any(entry.weighted_by is not None for entry in self.statistics):
             raise InputError(
@@ -1041,6 +1041,66 @@ def regression_queries(
     stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
     statistic = checked_statistic(
         domain, "regression", of, None, by, size, stated, on, target_of, scales
+    )
+    return _queries_of_complete_rows(domain, statistic, weight)
+
+
+def r_squared_queries(
+    domain: Domain,
+    of: str,
+    *,
+    on: Sequence[str],
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+    margin: Exact | None = None,
+    relative: Exact | None = None,
+    rmse: Exact | None = None,
+    target_of: str | None = None,
+    scales: Mapping[str, Exact] | None = None,
+) -> Workload:
+    """Return a workload of the R^2 of a least-squares regression by group.
+
+    R^2 is the share of the variance of a measure that the predictors explain, among the rows with a
+    value of every one of the measures. The workload also contains the tables of
+    `correlation_queries`, so a release also determines the coefficients and all correlations.
+
+    Args:
+        domain: the domain.
+        of: the measure that is explained.
+        on: the names of 1 to 10 measures that explain it.
+        by: the groups: attributes (one group for each cell), or mappings such as ``{"store":
+            level("region")}``. If it is empty, all rows are one group.
+        weight: the weight of the tables, above 0.
+        size: the expected number of rows with all values in a group, which is public. The plan
+            states the error of R^2 for a group of this size and for public scales of the measures.
+        margin: a target for half the width of the interval of R^2. It is for the confidence level
+            of the release, in a group of ``size`` rows whose standard deviations are the public
+            scales.
+        relative: means the same as ``margin``, because R^2 is a share.
+        rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
+        target_of: ``"r_squared"``, the only column that a target can be for.
+        scales: public standard deviations by measure. For other measures, a quarter of the distance
+            between the bounds is used.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
+
+    Raises:
+        InputError: there is no such measure or attribute; a measure occurs twice; a measure has
+            weights or totals of units; the size is not above 0; a target is stated without a size;
+            or the bounds do not allow a scale.
+
+    >>> domain = ln.Domain(
+    ...     sex=["F", "M"],
+    ...     measures={"pay": ln.Measure("income", 0, 100), "age": ln.Measure("age", 20, 60)},
+    ... )
+    >>> ln.r_squared_queries(domain, "pay", on=["age"], by=["sex"]).statistics[0].name
+    'R^2 of pay on age by sex'
+    """
+    stated = statistic_target(margin=margin, relative=relative, rmse=rmse)
+    statistic = checked_statistic(
+        domain, "r_squared", of, None, by, size, stated, on, target_of, scales
     )
     return _queries_of_complete_rows(domain, statistic, weight)
 

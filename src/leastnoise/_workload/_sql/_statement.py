@@ -24,6 +24,7 @@ from leastnoise._workload._workload import (
     mean_queries,
     quantile_queries,
     queries,
+    r_squared_queries,
     regression_queries,
     together,
     variance_queries,
@@ -322,6 +323,12 @@ class Selection:
         """Return the workload of one aggregate, for one grouping set."""
         sets = self.query_sets(grouping, self.condition_of(aggregate))
         return self.workload_of_sets(aggregate, sets, weight)
+
+    def r_squared_workload(self, aggregate: Aggregate, grouping: Sequence[int]) -> Workload:
+        """Return the workload of R^2 of an aggregate's two measures, for one grouping set."""
+        sets = self.query_sets(grouping, self.condition_of(aggregate))
+        of, on = in_domain_order(self.domain, (aggregate.of, aggregate.on))
+        return r_squared_queries(self.domain, of, on=[on], by=sets)
 
     def workload_of_sets(
         self, aggregate: Aggregate, sets: Mapping[str, QuerySet], weight: Exact = 1
