@@ -23,7 +23,7 @@ import pandas as pd
 import leastnoise as ln
 from experiments.common import Report, Row, write_csv
 from leastnoise._mechanisms import Search
-from leastnoise._planning._targets import balance_plan, ratios, table_goals
+from leastnoise._planning._targets import balance_plan, squared_ratios, table_goals
 from leastnoise._trusted.check.arrays import FloatArray
 
 SIZES = (2, 3, 5, 8, 12, 16)
@@ -178,7 +178,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
     less = balance_plan(
         workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search(plan.strategy)
     )
-    promised = np.sqrt(ratios(goals, plan))
+    promised = np.sqrt(squared_ratios(goals, plan))
     for index, requested in enumerate(tables):
         ((kind, limit),) = requested.target.items()
         reached, goal, deviation = reached_target(
@@ -203,7 +203,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
             "reached": reached,
             "wanted": goal,
             "kept": is_met,
-            "with 0.98": math.sqrt(less.ratio),
+            "with 0.98": math.sqrt(less.largest_squared_ratio),
         }
 
 

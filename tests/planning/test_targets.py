@@ -50,11 +50,11 @@ def test_least_budget_just_keeps_every_target(kind):
     size = next(iter(parameters_by_name(plan.privacy.budget).values()))
     weighted = targets.equalised_weights(workload, goals)
     bound = targets.dual_bound(weighted, goals, plan.privacy, plan.measured().noise)
-    assert 0 < bound <= targets.ratios(goals, plan).max() <= 1
+    assert 0 < bound <= targets.squared_ratios(goals, plan).max() <= 1
 
     smaller_budget = privacy.privacy(size * Fraction(999, 1000))
     cheaper_plan = targets.plan_for_workload(workload, plan, smaller_budget)
-    assert targets.ratios(goals, cheaper_plan).max() > 1
+    assert targets.squared_ratios(goals, cheaper_plan).max() > 1
     assert plan.privacy == privacy.privacy(size)
 
 
@@ -68,7 +68,7 @@ def test_separate_tables_reach_equal_ratios_in_one_step():
     balanced = targets.balance_plan(workload, Privacy(ZCDP(1)), goals, Search("marginals"))
     plan = balanced.plan
 
-    education_ratio, work_ratio = targets.ratios(goals, plan)
+    education_ratio, work_ratio = targets.squared_ratios(goals, plan)
     assert education_ratio == pytest.approx(work_ratio, rel=0.01)
     education_error, work_error = plan.expected_error().tables
     # The variances are as the squared goals: (20 / 5)^2.
@@ -76,7 +76,7 @@ def test_separate_tables_reach_equal_ratios_in_one_step():
     bound = targets.dual_bound(
         balanced.workload, balanced.goals, plan.privacy, plan.measured().noise
     )
-    assert bound <= balanced.ratio
+    assert bound <= balanced.largest_squared_ratio
 
 
 def test_margins_cover_at_their_stated_rate():
@@ -416,4 +416,4 @@ def test_least_budget_is_found_without_room_for_noise():
         InputError, match=r"leave no room for so much noise; plan for that budget itself"
     ):
         targets.plan_for_workload(workload, plan_of_one, plan.privacy)
-    assert 0.99 < targets.ratios(targets.table_goals(workload, 0.95), plan).max() <= 1
+    assert 0.99 < targets.squared_ratios(targets.table_goals(workload, 0.95), plan).max() <= 1

@@ -138,7 +138,7 @@ class Goal:
         """Whether the table has a target, or a statistic that follows from it has one."""
         return math.isfinite(self.most) or bool(self.statistics)
 
-    def ratio(self, plan: Plan, table_index: int) -> float:
+    def squared_ratio(self, plan: Plan, table_index: int) -> float:
         """Return the table's squared error over its squared target, under a plan.
 
         Statistics that follow from the table are not included.
@@ -244,22 +244,23 @@ def _table_goal(product: Product, level: float, statistics: tuple[StatisticGoal,
     return Goal(most, level if product.target.kind == "margin" else None, statistics)
 
 
-def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
+def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    If a statistic that follows from the table has a larger ratio, the entry is its ratio. An entry
+    If a statistic that follows from the table has a larger ratio, the entry is that ratio. An entry
     is at most 1 if the goal is met.
     """
     # computed once, because a statistic follows from several tables, and its error takes long
-    of_statistics = {
+    ratio_of_statistic = {
         statistic: (statistic.error(plan) / statistic.most) ** 2
         for statistic in {entry for goal in goals for entry in goal.statistics}
     }
-    of_tables = []
+    largest_ratios = []
     for number, goal in enumerate(goals):
-        of_its_statistics = [of_statistics[statistic] for statistic in goal.statistics]
-        of_tables.append(max([goal.ratio(plan, number), *of_its_statistics]))
-    return np.array(of_tables)
+        table_ratio = goal.squared_ratio(plan, number)
+        statistic_ratios = [ratio_of_statistic[statistic] for statistic in goal.statistics]
+        largest_ratios.append(max([table_ratio, *statistic_ratios]))
+    return np.array(largest_ratios)
 
 
 _WEIGHT_BITS = 20  # bits of a table's exact weight
@@ -267,45 +268,51 @@ _LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
 _MOST_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
 # updates of the weights; for tables on shared attributes, 6 were as good as 30
 _MOST_WEIGHT_ROUNDS = 8
-_NEAR_BOUND_RATIO = 1.002  # ratios this near to their bound need no further round
+_NEAR_BOUND_SQUARED_RATIO = 1.002  # squared ratios this near to their bound are balanced
 _COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
 _MOST_FINALISTS = 2  # the strategies that are searched again with the full time
-# with the full time, a strategy that is worse by up to this factor may be the best
-_FINALIST_ERROR_RATIO = 1.1
+# with the full time, a strategy whose squared ratio is larger by up to this factor may be the best
+_FINALIST_SQUARED_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedPlan:
-    """A plan for certain table weights, and the ratios of its errors to goals.
+    """A plan for certain table weights, and the squared ratios of its errors to goals.
 
     Attributes:
         plan: the plan.
         workload: the workload with these weights.
         goals: the goals of the tables.
-        ratios: the ratio of squared error to squared target of every table.
-        shares: the weight of each table's ratio in the total squared error; the sum is 1.
-        ratio: the largest ratio.
-        mean: the mean ratio, weighted by the shares. If this plan is the strategy's best for the
-            weights, no plan of the strategy has a smaller largest ratio.
+        squared_ratios: the ratio of squared error to squared target of every table.
+        shares: the weight of each table's squared ratio in the total squared error; the sum is 1.
+        largest_squared_ratio: the largest of them.
+        mean_squared_ratio: their mean, weighted by the shares. If this plan is the strategy's best
+            for the weights, no plan of the strategy has a smaller largest squared ratio.
     """
 
     plan: Plan
     workload: Workload
     goals: tuple[Goal, ...]
-    ratios: FloatArray
+    squared_ratios: FloatArray
     shares: FloatArray
-    ratio: float
-    mean: float
+    largest_squared_ratio: float
+    mean_squared_ratio: float
 
 
 def _evaluate_balance(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
-    """Evaluate a plan: compute its ratios of errors to goals."""
+    """Evaluate a plan: compute the squared ratios of its errors to goals."""
     weights = _ratio_weights(workload, goals, plan.measured().noise)
-    of_tables = ratios(goals, plan)
+    table_ratios = squared_ratios(goals, plan)
     shares = np.array(weights) / math.fsum(weights)
     return BalancedPlan(
-        plan, workload, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
+        plan=plan,
+        workload=workload,
+        goals=goals,
+        squared_ratios=table_ratios,
+        shares=shares,
+        largest_squared_ratio=float(table_ratios.max()),
+        mean_squared_ratio=float(shares @ table_ratios),
     )
 
 
@@ -327,7 +334,7 @@ def balance_plan(
         finalists.append(trial)
         if again is not None:
             finalists.append(_equalise_ratios(again, _MOST_WEIGHT_ROUNDS, search))
-    return min(finalists, key=lambda trial: trial.ratio)
+    return min(finalists, key=lambda trial: trial.largest_squared_ratio)
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
@@ -395,13 +402,13 @@ def _compare_strategies(
         if candidate.plan is not None
     ]
     compared: list[BalancedPlan] = []
-    for trial in sorted(tried, key=lambda trial: trial.mean):
-        if not compared or trial.mean <= _FINALIST_ERROR_RATIO * min(
-            other.ratio for other in compared
-        ):
+    for trial in sorted(tried, key=lambda trial: trial.mean_squared_ratio):
+        least_ratio = min((other.largest_squared_ratio for other in compared), default=math.inf)
+        if trial.mean_squared_ratio <= _FINALIST_SQUARED_RATIO * least_ratio:
             compared.append(_equalise_ratios(trial, most_rounds, search))
-    compared.sort(key=lambda trial: trial.ratio)
-    return [trial for trial in compared if trial.ratio <= _FINALIST_ERROR_RATIO * compared[0].ratio]
+    compared.sort(key=lambda trial: trial.largest_squared_ratio)
+    most = _FINALIST_SQUARED_RATIO * compared[0].largest_squared_ratio
+    return [trial for trial in compared if trial.largest_squared_ratio <= most]
 
 
 def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> BalancedPlan:
@@ -419,9 +426,9 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
     else:
         step = 2.0
     for _ in range(most_rounds - 1):
-        if now.ratio <= _NEAR_BOUND_RATIO * now.mean:
+        if now.largest_squared_ratio <= _NEAR_BOUND_SQUARED_RATIO * now.mean_squared_ratio:
             break
-        shares = now.shares * (now.ratios / now.ratio) ** step
+        shares = now.shares * (now.squared_ratios / now.largest_squared_ratio) ** step
         shares = np.where(
             [goal.has_target for goal in now.goals],
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
@@ -440,7 +447,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
                 break
             now = searched
             searches = searches + 1
-        if now.ratio < best.ratio:
+        if now.largest_squared_ratio < best.largest_squared_ratio:
             best = now
     return best
 
@@ -489,9 +496,9 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
 def _weight_by_ratio_shares(
     workload: Workload, goals: Sequence[Goal], ratio_weights: FloatArray, noise: Noise
 ) -> Workload:
-    """Weight the tables so that the error is a weighted sum of their ratios.
+    """Weight the tables so that the error is a weighted sum of their squared ratios.
 
-    ``ratio_weights`` are the weights of the ratios. The error equals the sum up to a constant
+    ``ratio_weights`` are the weights of the squared ratios. The error equals the sum up to a constant
     factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
@@ -512,7 +519,7 @@ def _weight_by_ratio_shares(
 
 
 def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """Return the weight of each table's ratio in the total squared error.
+    """Return the weight of each table's squared ratio in the total squared error.
 
     A table without a goal has the weight 0.
     """
@@ -523,7 +530,7 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 
 
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """Return a lower bound on the largest ratio of an error to its goal.
+    """Return a lower bound on the largest squared ratio of an error to its goal.
 
     The bound is a lower bound on the weighted squared error of the tables with goals, divided by
     the sum of their weights. It holds for three reasons: a table's largest standard error is at
@@ -634,19 +641,21 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
     of_size_one = privacy.privacy(Fraction(1))
-    ratio = dual_bound(
+    squared_ratio = dual_bound(
         equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
     )
     # No plan keeps all targets with less than the first size, and the best plan needs slightly
     # more.
-    size = min(
-        max(_round_up_to_digits(_budget_factor(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
-        Fraction(MOST_BUDGET),
-    )
+    size = SMALL
+    if squared_ratio > 0:
+        size = max(size, _round_up_to_digits(_budget_factor(squared_ratio, of_size_one)))
+    size = min(size, Fraction(MOST_BUDGET))
     best = balance_plan(workload, privacy.privacy(size), goals, search)
     # The errors of small noise do not scale exactly, so the weights are balanced once more at the
     # budget that the first plan needs.
-    size = _round_up_to_digits(float(size) * _budget_factor(best.ratio, best.plan.privacy))
+    size = _round_up_to_digits(
+        float(size) * _budget_factor(best.largest_squared_ratio, best.plan.privacy)
+    )
     within = privacy.privacy(size)
     try:
         best = _equalise_ratios(
@@ -663,9 +672,9 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
     @cache
     def scaled(epsilon_or_rho: Fraction) -> tuple[Plan, float]:
-        """Rescale the plan to a budget; return it with its largest ratio."""
+        """Rescale the plan to a budget; return it with its largest squared ratio."""
         plan = plan_for_workload(workload, best.plan, privacy.privacy(epsilon_or_rho))
-        return plan, float(ratios(goals, plan).max())
+        return plan, float(squared_ratios(goals, plan).max())
 
     # Find the least size at which these measurements meet every goal.
     for _ in range(_MOST_BUDGET_ESTIMATES):
@@ -711,14 +720,14 @@ def _least_parameter_above(
             low = middle
 
 
-def _budget_factor(ratio: float, privacy: Privacy) -> float:
-    """Return a factor for the budget so that an error ratio becomes about 1.
+def _budget_factor(squared_ratio: float, privacy: Privacy) -> float:
+    """Return a factor for the budget so that a squared ratio becomes about 1.
 
     Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
     """
     if isinstance(privacy.budget, ZCDP):
-        return ratio
-    return math.sqrt(ratio)
+        return squared_ratio
+    return math.sqrt(squared_ratio)
 
 
 def _last_digit_unit(epsilon_or_rho: Fraction) -> Fraction:
@@ -824,7 +833,7 @@ def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]
         else TargetStatus(
             product.target.kind,
             most := float(product.target.most),
-            most * math.sqrt(_table_goal(product, level).ratio(plan, number)),
+            most * math.sqrt(_table_goal(product, level).squared_ratio(plan, number)),
         )
         for number, product in enumerate(plan.workload)
     )
@@ -925,7 +934,8 @@ def joint_price(
     outside_tables = [number for number in range(count) if number not in selection]
     inside, outside = (
         _budget_factor(
-            _error_ratio_of_tables(plan, tables, search or Search(), cached_prices), plan.privacy
+            _squared_error_ratio_of_tables(plan, tables, search or Search(), cached_prices),
+            plan.privacy,
         )
         for tables in (inside_tables, outside_tables)
     )
@@ -936,13 +946,13 @@ def joint_price(
     )
 
 
-def _error_ratio_of_tables(
+def _squared_error_ratio_of_tables(
     plan: Plan, table_indices: Sequence[int], search: Search, cached_prices: PriceCache
 ) -> float:
-    """Return the largest ratio of new to old errors if only some tables remain.
+    """Return the largest ratio of new to old squared errors if only some tables remain.
 
     Old errors are the errors of the plan. New errors are the errors of a plan of only the remaining
-    tables with the same budget. Both are squared.
+    tables with the same budget.
     """
     products = plan.workload.products
     errors = [table.rmse for table in plan.expected_error().tables]
@@ -977,5 +987,5 @@ def _error_ratio_of_tables(
                 )
         cached_prices[frozenset(table_indices)] = (
             smaller_plan or _compare_strategies(workload, plan.privacy, goals, 2, search)[0]
-        ).ratio
+        ).largest_squared_ratio
     return cached_prices[frozenset(table_indices)]
