@@ -498,8 +498,8 @@ def _weight_by_ratio_shares(
 ) -> Workload:
     """Weight the tables so that the error is a weighted sum of their squared ratios.
 
-    ``ratio_weights`` are the weights of the squared ratios. The error equals the sum up to a constant
-    factor.
+    ``ratio_weights`` are the weights of the squared ratios. The error equals the sum up to a
+    constant factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
