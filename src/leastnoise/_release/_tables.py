@@ -68,18 +68,24 @@ from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int
+# Fields of `AnswerTable` that only some options fill, by the name of their column. A new column is
+# a line here, and a field.
+_OPTIONAL_FIELDS = {
+    "answer_non_negative": "non_negative",
+    "answer_integer": "integer",
+    "answer_nnls": "nnls",
+    "nnls_rmse": "nnls_rmse",
+    "answer_local": "local",
+    "answer_top_down": "top_down",
+}
+_UNROUNDED_COLUMNS = ("nnls_rmse",)  # errors, which rounding of answers leaves as they are
 NUMBER_COLUMNS = (
     "answer",
     "noise_std",
     "approximation_std",
     "low",
     "high",
-    "answer_non_negative",
-    "answer_integer",
-    "answer_nnls",
-    "nnls_rmse",
-    "answer_local",
-    "answer_top_down",
+    *_OPTIONAL_FIELDS,
     *SAMPLING_COLUMNS,
 )
 _ROUNDING_TOLERANCE = 1e-6  # in steps; tolerance for a floating-point multiple of the step
@@ -289,8 +295,7 @@ class AnswerTable(ResultTable):
     @property
     def rmse(self) -> float:
         """The root mean square error of the answers, including approximation."""
-        variances = self.noise_std**2 + self._known_approximation_std**2
-        return math.sqrt(float(np.mean(variances)))
+        return math.sqrt(float(np.mean(self.error_std**2)))
 
     @property
     def error_std(self) -> FloatArray:
@@ -309,20 +314,17 @@ class AnswerTable(ResultTable):
 
         Optional columns without values are omitted.
         """
-        unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
-        biased = (
-            self.non_negative,
-            self.integer,
-            self.nnls,
-            self.nnls_rmse,
-            self.local,
-            self.top_down,
-        )
-        values = (*unbiased, *biased)
+        columns: dict[str, Array | None] = {
+            "answer": self.answer,
+            "noise_std": self.noise_std,
+            "approximation_std": self.approximation_std,
+            "low": self.low,
+            "high": self.high,
+        }
+        for column, name in _OPTIONAL_FIELDS.items():
+            columns[column] = getattr(self, name)
         numbers = {
-            name: value.reshape(-1)
-            for name, value in zip(NUMBER_COLUMNS, values, strict=False)
-            if value is not None
+            name: values.reshape(-1) for name, values in columns.items() if values is not None
         }
         return numbers | self.sampling_columns()
 
@@ -416,7 +418,7 @@ class AnswerTable(ResultTable):
         high = self.high.reshape(-1)
         reach_below = answers - self.low.reshape(-1)
         reach_above = high - answers
-        error = np.sqrt(self.noise_std**2 + self._known_approximation_std**2).reshape(-1)
+        error = self.error_std.reshape(-1)
         rounded = round_to_multiples(answers, step)
         is_published = ~np.isnan(answers)
         if bound is not None:
@@ -544,11 +546,13 @@ def round_table(
     shape = table.answer.shape
     is_suppressed = np.isnan(rounded.answer.reshape(shape))
 
-    def round_column(values: Array | None, to: Fraction = step) -> FloatArray | None:
-        if values is None:
-            return None
-        return np.where(is_suppressed, np.nan, round_to_multiples(values.astype(np.float64), to))
-
+    rounded_fields: dict[str, Any] = {}
+    for column, name in _OPTIONAL_FIELDS.items():
+        values = getattr(table, name)
+        if values is not None:
+            column_step = Fraction(0) if column in _UNROUNDED_COLUMNS else step
+            multiples = round_to_multiples(values.astype(np.float64), column_step)
+            rounded_fields[name] = np.where(is_suppressed, np.nan, multiples)
     if controlled is not None:
         table = _replace_answers(table, controlled, float(step))
         rounded = replace(
@@ -562,13 +566,8 @@ def round_table(
         answer=rounded.answer.reshape(shape),
         low=rounded.low.reshape(shape),
         high=rounded.high.reshape(shape),
-        non_negative=round_column(table.non_negative),
-        integer=round_column(table.integer),
-        nnls=round_column(table.nnls),
-        nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
-        local=round_column(table.local),
-        top_down=round_column(table.top_down),
         rounded_to=step,
+        **rounded_fields,
     )
 
 
@@ -620,11 +619,11 @@ def suppress_cells(table: AnswerTable, is_suppressed: BoolArray) -> AnswerTable:
     if not is_suppressed.any():
         return table
 
-    def without_suppressed(values: Array | None) -> FloatArray | None:
-        if values is None:
-            return None
-        return np.where(is_suppressed, np.nan, values.astype(np.float64))
-
+    published_fields: dict[str, Any] = {}
+    for name in ("approximation_std", *_OPTIONAL_FIELDS.values()):
+        values = getattr(table, name)
+        if values is not None:
+            published_fields[name] = np.where(is_suppressed, np.nan, values.astype(np.float64))
     # An answer below the lowest published answer is already NaN, and keeps its upper bound.
     is_dropped = is_suppressed & ~np.isnan(table.answer)
     return replace(
@@ -633,13 +632,7 @@ def suppress_cells(table: AnswerTable, is_suppressed: BoolArray) -> AnswerTable:
         answer=np.where(is_dropped, np.nan, table.answer),
         low=np.where(is_dropped, np.nan, table.low),
         high=np.where(is_dropped, np.nan, table.high),
-        approximation_std=without_suppressed(table.approximation_std),
-        non_negative=without_suppressed(table.non_negative),
-        integer=without_suppressed(table.integer),
-        nnls=without_suppressed(table.nnls),
-        nnls_rmse=without_suppressed(table.nnls_rmse),
-        local=without_suppressed(table.local),
-        top_down=without_suppressed(table.top_down),
+        **published_fields,
     )
 
 
