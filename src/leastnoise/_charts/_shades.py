@@ -4,6 +4,7 @@ A table may have a few cells for names, or very many for numbers or dates.
 """
 
 import math
+from dataclasses import dataclass
 
 from leastnoise._charts._picture import (
     RULE,
@@ -15,14 +16,42 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-# cells where an axis has names, which must be read
+# The limits below are chosen by eye, so that texts are legible in a picture of the usual width.
+# Cells where an axis has names, which must be read:
 _MOST_NAMED_ROWS = 40
 _MOST_NAMED_COLUMNS = 100
 _MOST_NAMED_CELLS = 1200
-# where all cells have neighbours
+# Cells where no axis has names:
 _MOST_SIDE_CELLS = 128
 _MOST_CELLS = 10_000
 _MOST_COLUMNS_WITH_DIGITS = 9  # columns of cells that are wide enough for digits
+_MOST_COLUMN_LABELS = 24  # slanted labels of columns, each under its column
+_MOST_LABEL_CHARACTERS = 56  # characters in all labels of columns that are not slanted
+_SHOWN_LABELS = 12  # labels of an axis with too many cells for a label each
+_LEAST_DARK_SHARE = 0.62  # share of the largest answer from which digits are white
+# Two colours are used if an answer is below 0 by the first share of the largest absolute answer, and
+# the second share of the cells is certainly below 0. Noise makes a few cells in a hundred appear so.
+_LEAST_NEGATIVE_SHARE = 0.1
+_LEAST_NEGATIVE_CELLS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _ShadedCells:
+    """The parts of a Vega-Lite specification for shaded cells.
+
+    Attributes:
+        records: the numbers and keys of each cell.
+        colour: the encoding of colours.
+        largest_answer: the largest absolute answer.
+        axes: the encodings of both axes.
+        tooltip: the encoding of tooltips.
+    """
+
+    records: list[Spec]
+    colour: Spec
+    largest_answer: float
+    axes: Spec
+    tooltip: list[Spec]
 
 
 def suits_heat(picture: Picture) -> bool:
@@ -54,10 +83,13 @@ def draw_heat(picture: Picture) -> Spec:
     else:
         down = small
         across = large
-    rows, colour, largest_answer, encoding = _shade_cells(picture, down, across)
+    cells = _shade_cells(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
     layer: list[Spec] = [
-        {"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}
+        {
+            "mark": {"type": "rect"},
+            "encoding": {"color": {**grey, **cells.colour}, "tooltip": cells.tooltip},
+        }
     ]
     # whole pixels, to avoid visible seams between the cells
     width = max(3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size)
@@ -67,48 +99,35 @@ def draw_heat(picture: Picture) -> Spec:
         height = width
     if across.size <= _MOST_COLUMNS_WITH_DIGITS:
         height = 26
-        for row, answer, high in zip(
-            rows,
+        for record, answer, high in zip(
+            cells.records,
             picture.answer.reshape(-1).tolist(),
             picture.high.reshape(-1).tolist(),
             strict=True,
         ):
             # with all digits, as in the table
-            row["text"] = picture.format_number(answer, high - answer)
+            record["text"] = picture.format_number(answer, high - answer)
+        dark_answer = _LEAST_DARK_SHARE * cells.largest_answer
         dark = {
-            "test": f"!datum.zero && (datum.answer > {0.62 * largest_answer} || datum.answer < "
-            f"{-0.62 * largest_answer})",
+            "test": f"!datum.zero && (datum.answer > {dark_answer} || datum.answer < "
+            f"{-dark_answer})",
             "value": "white",
         }
         text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
         layer.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
     sizes = {"width": {"step": width}, "height": {"step": height}}
-    return {"data": {"values": rows}, **sizes, "encoding": encoding["sides"], "layer": layer}
+    return {"data": {"values": cells.records}, **sizes, "encoding": cells.axes, "layer": layer}
 
 
-def _shade_cells(
-    picture: Picture, down: Axis, across: Axis
-) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
-    """Return the parts of a Vega-Lite specification for shaded cells.
-
-    Returns:
-        The records of the cells; the encoding of colours; the largest absolute answer; and the
-        encodings of axes and tooltips.
-
-    Two colours are used if over 5% of the cells are certainly below 0. Up to a few cells in a
-    hundred can appear certainly below 0 only because of noise.
-    """
-    rows = picture.rows()
-    for row in rows:
-        row["zero"] = row["low"] <= 0 <= row["high"]
-    answers = [row["answer"] for row in rows if not math.isnan(row["answer"])]
+def _shade_cells(picture: Picture, down: Axis, across: Axis) -> _ShadedCells:
+    """Return the cells of a table with the encodings of their colours and axes."""
+    records = picture.rows()
+    for record in records:
+        record["zero"] = record["low"] <= 0 <= record["high"]
+    answers = [record["answer"] for record in records if not math.isnan(record["answer"])]
     largest_answer = max(map(abs, answers), default=1.0) or 1.0
-    certainly_negative = sum(row["answer"] < 0 and not row["zero"] for row in rows)
-    has_two_colours = min(
-        answers, default=0.0
-    ) < -0.1 * largest_answer and certainly_negative > 0.05 * len(rows)
     scale: Spec = {"scheme": "blues", "domain": [0, largest_answer], "clamp": True}
-    if has_two_colours:
+    if _has_negative_cells(records, min(answers, default=0.0), largest_answer):
         scale = {"scheme": "blueorange", "domainMid": 0, "reverse": True}
     legend = {
         "orient": "top",
@@ -125,27 +144,36 @@ def _shade_cells(
         "legend": legend,
     }
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
-    sides = {
-        "y": _axis_encoding(down, fields[id(down)], _MOST_NAMED_ROWS),
-        "x": _axis_encoding(across, fields[id(across)], 24),
-    }
-    tooltip = {
-        "tooltip": tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes))
-    }
-    return rows, colour, largest_answer, {"sides": sides, "tip": tooltip}
+    row_labels = _axis_encoding(down, fields[id(down)], _MOST_NAMED_ROWS, may_slant=False)
+    column_labels = _axis_encoding(across, fields[id(across)], _MOST_COLUMN_LABELS, may_slant=True)
+    return _ShadedCells(
+        records=records,
+        colour=colour,
+        largest_answer=largest_answer,
+        axes={"y": row_labels, "x": column_labels},
+        tooltip=tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes)),
+    )
 
 
-def _axis_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
+def _has_negative_cells(records: list[Spec], least_answer: float, largest_answer: float) -> bool:
+    """Return whether more cells are certainly below 0 than noise explains."""
+    if least_answer >= -_LEAST_NEGATIVE_SHARE * largest_answer:
+        return False
+    negative = sum(record["answer"] < 0 and not record["zero"] for record in records)
+    return negative > _LEAST_NEGATIVE_CELLS * len(records)
+
+
+def _axis_encoding(axis: Axis, field: str, most_labels: int, *, may_slant: bool) -> Spec:
     """Return the Vega-Lite encoding of an axis, with as many labels as fit."""
-    encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
-    is_level = most_labels > 24
+    is_slanted = may_slant
     if axis.size <= most_labels:
-        is_level = is_level or max(map(len, axis.labels)) * axis.size <= 56
+        if max(map(len, axis.labels)) * axis.size <= _MOST_LABEL_CHARACTERS:
+            is_slanted = False
         options: Spec = {"labelOverlap": False, "labelLimit": 120}
     else:
-        shown_labels = list(axis.labels[:: -(-axis.size // 12)])
+        shown_labels = list(axis.labels[:: -(-axis.size // _SHOWN_LABELS)])
         options = {"values": shown_labels, "labelOverlap": "greedy"}
-    options["labelAngle"] = -45
-    if is_level:
-        options["labelAngle"] = 0
-    return {**encoding, "axis": options}
+    options["labelAngle"] = 0
+    if is_slanted:
+        options["labelAngle"] = -45
+    return {"field": field, "type": "nominal", "sort": None, "title": axis.name, "axis": options}
