@@ -29,8 +29,8 @@ _MOST_COLUMN_LABELS = 24  # slanted labels of columns, each under its column
 _MOST_LABEL_CHARACTERS = 56  # characters in all labels of columns that are not slanted
 _SHOWN_LABELS = 12  # labels of an axis with too many cells for a label each
 _LEAST_DARK_SHARE = 0.62  # share of the largest answer from which digits are white
-# Two colours are used if an answer is below 0 by the first share of the largest absolute answer, and
-# the second share of the cells is certainly below 0. Noise makes a few cells in a hundred appear so.
+# Two colours are used if an answer is below 0 by the first share of the largest absolute answer,
+# and the second share of the cells is certainly below 0. Noise makes a few in a hundred appear so.
 _LEAST_NEGATIVE_SHARE = 0.1
 _LEAST_NEGATIVE_CELLS = 0.05
 
