@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+import tomllib
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ from babel.messages.pofile import read_po
 from docs import site
 
 import leastnoise as ln
-from leastnoise._pages import list_sum_contributions
+from leastnoise._pages import guessing_chance, list_sum_contributions
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
 from leastnoise._texts import LOCALES, list_sentences, load_catalogue
@@ -643,6 +644,7 @@ def test_pages_to_begin_with_are_guarded_as_all_others(data, file_name):
 EXPLAINING_SENTENCE = {
     "beginning": {
         "epsilon": "be_epsilon",
+        "rho": "be_rho",
         "delta": "be_delta",
         "budget": "be_epsilon",
         "margin": "be_size",
@@ -713,3 +715,44 @@ def test_hint_states_the_best_guess_under_each_budget():
         chance = 1 / (1 + math.exp(-float(epsilon)))
         assert math.ceil(100 * chance) == percent
         assert re.search(rf"{percent}% (sure with a budget of|with) {re.escape(epsilon)}\b", text)
+
+
+def test_texts_of_two_languages_are_written_for_each(data):
+    form = fields(
+        "c1.kind=list c1.list=F;M c1.labels=F=Frauen|women;M=Männer|men c1.name=Geschlecht|sex "
+        "c2.kind=whole c2.low=0 c2.high=99 c2.edges=0,18,65 c2.group_name=Altersgruppe|age_group "
+        "a0.what=counts a0.by.1.cells=on a0.by.2.group=on budget=rho rho=0,5 "
+        "title=Erhebung|survey agency=Amt languages.en=on languages.de=on"
+    )
+    table = tomllib.loads(spec_from_form(data, form, "de"))
+    sex, age = (column.attribute for column in data.columns[1:3])
+    assert table["privacy"]["rho"] == "0.5"
+    assert table["domain"][sex]["labels"]["F"] == {"de": "Frauen", "en": "women"}
+    assert table["names"]["attributes"][sex]["name"] == {"de": "Geschlecht", "en": "sex"}
+    group_name = table["names"]["levels"][f"{age}:group"]
+    assert {*group_name} == {"de", "en"}
+    assert group_name["de"] == "Altersgruppe"
+    assert table["output"]["title"] == {"de": "Erhebung", "en": "survey"}
+    assert table["output"]["agency"] == "Amt"
+    with pytest.raises(InputError, match="one part for each of them"):
+        spec_from_form(data, {**form, "title": "a | b | c"}, "de")
+    only_german = {key: text for key, text in form.items() if key != "languages.en"}
+    assert tomllib.loads(spec_from_form(data, only_german, "de"))["output"]["title"] == (
+        "Erhebung|survey"
+    )
+
+
+def test_a_search_needs_epsilon(data):
+    form = fields(
+        "c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on budget=rho rho=1 delta=1e-9"
+    )
+    with pytest.raises(InputError, match="choose epsilon"):
+        spec_from_form(data, form, "en")
+
+
+def test_hint_states_the_best_guess_under_each_rho():
+    text = load_catalogue("en").say("be_rho_hint")
+    for rho, percent in (("0.1", 61), ("0.5", 74), ("2", 92)):
+        assert round(100 * guessing_chance(ln.Privacy(ln.ZCDP(rho)))) == percent
+        assert f"{percent}% with" in text
+        assert re.search(rf"\b{re.escape(rho)}\b", text)

@@ -36,8 +36,10 @@ from leastnoise._studio._form_parts import (
     names_table,
     output_table,
     parse_number,
+    report_languages,
     series_table,
     survey_table,
+    translate_texts,
     unit_total_table,
 )
 from leastnoise._studio._pages import (
@@ -100,7 +102,9 @@ DAYS = {
 }
 """``format`` of dates for each format of days."""
 # The form fields that contain numbers.
-_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
+BUDGETS = ("epsilon", "rho")
+"""The kinds of budgets that the form offers; the first is the default."""
+_NUMBERS = {"low", "high", "step", "epsilon", "rho", "margin", "delta", "size", "max_rows", "most"}
 _NUMBERS |= {"round", "below", "width"}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of
@@ -238,6 +242,7 @@ def spec_from_form(
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}
+    translate_texts(table, report_languages(form, language))
     return _format_checked_spec(table, data, has_questions=bool(questions))
 
 
@@ -307,7 +312,10 @@ def _privacy_table(
     data: DataColumns, form: Form, margin: str, *, has_search: bool
 ) -> dict[str, Any]:
     """Return the table [privacy] of a spec."""
-    privacy: dict[str, Any] = {"epsilon": "least" if margin else form.get("epsilon", "")}
+    kind = one_of("the kind of budget", form.get("budget") or BUDGETS[0], BUDGETS)
+    if has_search and kind == "rho":
+        raise InputError("A search for texts needs a budget of epsilon with delta; choose epsilon.")
+    privacy: dict[str, Any] = {kind: "least" if margin else form.get(kind, "")}
     if has_search:  # a private search for categories needs a delta
         privacy["delta"] = form.get("delta", "")
     unit = form.get("unit", "")
@@ -818,6 +826,7 @@ def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
             (reading, catalogue.say(f"sd_read_{reading or 'not'}")) for reading in READINGS
         ],
         "formats": FORMATS,
+        "budgets": [(kind, catalogue.say(f"be_budget_{kind}")) for kind in BUDGETS],
         "further_answers": [(key, catalogue.say(f"sd_{key}")) for key in FURTHER_ANSWERS],
         "roundings": [(key, catalogue.say(f"sd_round_{key}")) for key in OUTPUT_ROUNDING],
         "levels": [(level, catalogue.format_percent(float(level))) for level in LEVELS],

@@ -55,6 +55,64 @@ _NO_LABELS = (
 )
 
 
+_WRONG_TEXTS = (
+    "A text in several languages must have one part for each of them, separated by |; got "
+    "{text!r} for the languages {languages}."
+)
+
+
+def report_languages(form: Form, language: str) -> tuple[str, ...]:
+    """Return the languages of the reports, the language of the page first."""
+    others = [name for name in LANGUAGES if form.get(f"languages.{name}") and name != language]
+    return (language, *others)
+
+
+def translate_texts(table: dict[str, Any], languages: Sequence[str]) -> None:
+    """Replace each text for readers with parts in several languages by a table of languages.
+
+    The form separates the parts by ``|``, in the order of the languages. Texts are labels, names,
+    and the texts of [output].
+
+    Args:
+        table: the table of the spec, which is changed.
+        languages: the languages of the reports, the language of the page first.
+
+    Raises:
+        InputError: a text has another number of parts than the reports have languages.
+    """
+    if len(languages) < 2:
+        return
+    for attribute in table["domain"].values():
+        if "labels" in attribute:
+            attribute["labels"] = {
+                key: text if key in ("file", "key") else _text_by_language(text, languages)
+                for key, text in attribute["labels"].items()
+            }
+    if "names" in table:
+        table["names"] = _texts_by_language(table["names"], languages)
+    for key in _TEXTS:
+        if key in table.get("output", {}):
+            table["output"][key] = _text_by_language(table["output"][key], languages)
+
+
+def _texts_by_language(value: Any, languages: Sequence[str]) -> Any:
+    """Return a value of [names] in which every text has its parts by language."""
+    if isinstance(value, Mapping):
+        return {key: _texts_by_language(part, languages) for key, part in value.items()}
+    return _text_by_language(value, languages)
+
+
+def _text_by_language(text: Any, languages: Sequence[str]) -> Any:
+    """Return the parts of a text by language; a text without ``|`` holds for all languages."""
+    if not isinstance(text, str) or "|" not in text:
+        return text
+    parts = [part.strip() for part in text.split("|")]
+    if len(parts) != len(languages) or not all(parts):
+        listed = ", ".join(languages)
+        raise InputError(message(_WRONG_TEXTS, text=text, languages=listed))
+    return dict(zip(languages, parts, strict=True))
+
+
 def parse_number(text: str) -> int | str:
     """Convert a whole number to int; return any other text unchanged.
 
@@ -185,6 +243,10 @@ def names_table(
             entry = _column_entry(form, number, is_measure=part == "measures")
             if entry:
                 names.setdefault(part, {})[name] = entry
+    for name in attributes:
+        group_name = form.get(f"c{column_numbers[name]}.group_name", "")
+        if group_name and form.get(f"c{column_numbers[name]}.edges"):
+            names.setdefault("levels", {})[f"{name}:group"] = group_name
     return names
 
 

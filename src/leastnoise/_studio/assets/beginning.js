@@ -121,7 +121,7 @@ function sections() {
     columns: [`${chosen.length} / ${columns.length}`, chosen.length && chosen.every((column) => column.querySelector(".state").dataset.state === "done")],
     unit: ["", at("unit").value !== "choose" && (!at("unit").value || at("max_rows").value.trim())],
     asked: [String(at("questions").children.length), at("questions").children.length > 0],
-    how: at("how1").checked ? [`\u03b5 = ${at("epsilon").value}`, at("epsilon").value.trim()] : [`\u00b1 ${at("margin").value}`, at("margin").value.trim()],
+    how: at("how1").checked ? [`${at("budget").value === "rho" ? "\u03c1" : "\u03b5"} = ${at(at("budget").value).value}`, at(at("budget").value).value.trim()] : [`\u00b1 ${at("margin").value}`, at("margin").value.trim()],
     publication: [document.body.dataset.optional, at("title").value.trim() || null],
     save: ["", at("after").hidden ? null : true],
   };
@@ -149,7 +149,7 @@ function refresh() {
   document.querySelector("[data-rows]").hidden ||= !at("unit").value;
   document.querySelector("[data-unit]").hidden = !at("unit").value;
   document.querySelector("[data-delta]").hidden = !columns.some((column) => kind(column) === "unknown");
-  at("epsilon").parentElement.hidden = !at("how1").checked;
+  for (const part of document.querySelectorAll("[data-budget]")) part.hidden = !at("how1").checked || part.dataset.budget !== at("budget").value;
   at("margin").parentElement.hidden = at("how1").checked;
   const [split, numbers] = [ways(), columns.filter((column) => numeric.includes(kind(column)))];
   for (const question of at("questions").children) {
