@@ -179,6 +179,27 @@ def test_texts_of_no_code_are_refused(tmp_path, labels, message):
         parse_spec(text, tmp_path)
 
 
+def test_labels_of_levels_may_be_in_another_file(tmp_path):
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    (tmp_path / "majors.csv").write_text("major,en,de\n0,Army,Heer\n2,Experts,Fachleute\n")
+    jobs = '{ file = "jobs.csv", key = "code", value = "text" }'
+    majors = '{ file = "majors.csv", key = "major", value = { en = "en", de = "de" } }'
+    labels = f'labels = [{jobs}, {majors}, {{ "2212" = "Dentists" }}]'
+    text = re.sub("labels = .*", labels, SPEC.replace("LANGUAGE", "en"))
+    texts = parse_spec(text, tmp_path).options.labels["job"]
+    assert texts["0110"] == "Officers"
+    assert texts["0"] == {"en": "Army", "de": "Heer"}
+    assert texts["2212"] == "Dentists"
+
+
+@pytest.mark.parametrize("labels", ["[]", '["0110"]', '[{ "0110" = 1 }]'])
+def test_lists_of_labels_have_texts_or_files(tmp_path, labels):
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    text = re.sub("labels = .*", f"labels = {labels}", SPEC.replace("LANGUAGE", "en"))
+    with pytest.raises(ln.InputError, match="labels must be texts of codes"):
+        parse_spec(text, tmp_path)
+
+
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_pages_show_texts_and_files_keep_codes(tmp_path, monkeypatch, language):
     monkeypatch.chdir(tmp_path)

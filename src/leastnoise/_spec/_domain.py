@@ -665,10 +665,17 @@ def labels_from_spec(
         subject = f"[domain.{name}] labels"
         setting = table["labels"]
         kind = domain.kind(name)
-        if isinstance(setting, Mapping) and "file" in setting:
-            texts = _read_labels_file(subject, setting, files)
-        else:
-            texts = setting
+        # A list has the labels of the attribute and those of its levels, often in several files.
+        parts = setting if isinstance(setting, list) and setting else [setting]
+        texts: Any = {}
+        for part in parts:
+            if isinstance(part, Mapping) and "file" in part:
+                texts = {**texts, **_read_labels_file(subject, part, files)}
+            elif isinstance(part, Mapping):
+                texts = {**texts, **part}
+            else:
+                texts = part
+                break
         if not isinstance(texts, Mapping) or not all(
             (isinstance(text, str) and text) or is_translated(text) for text in texts.values()
         ):
