@@ -91,7 +91,7 @@ def test_plan_states_statistics_as_json(spec, run):
 def test_plan_states_missing_values_and_their_cost(spec, run):
     missing_values, cost = run.json("plan", spec)["values"]
     assert missing_values.endswith(
-        "a row without a value adds nothing to a sum and is left out of a mean."
+        "rows without a value add nothing to a sum and are left out of a mean."
     )
     assert "its standard error is about 1,000 times the standard error of a count of rows" in cost
 

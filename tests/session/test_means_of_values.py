@@ -109,9 +109,9 @@ def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
     )
     assert (
         "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as "
-        "90,000; a row without a value" in page
+        "90,000; rows without a value" in page
     )
-    assert "a row without a value adds nothing to a sum and is left out of a mean" in (
+    assert "rows without a value add nothing to a sum and are left out of a mean" in (
         plan._repr_html_()
     )
     assert "rows with a value of pay" in page

@@ -160,7 +160,7 @@ def _print_overview(release: Release, directory: Path) -> None:
     print_facts(_overview_facts(release))
     click.echo()
     tables = release.tables[:_MOST_TABLES]
-    catalogue = release.options.terminal_catalogue
+    catalogue = release.options.scaled_terminal_catalogue
     rows = []
     for table in tables:
         table_catalogue = catalogue.with_format(table_format(table.product, catalogue))
@@ -204,7 +204,7 @@ def _print_table_with_bars(release: Release, table: AnswerTable) -> None:
         values.reshape(-1)[:_MOST_ROWS].tolist()
         for values in (table.answer, table.low_with_sampling, table.high_with_sampling)
     )
-    catalogue = release.options.terminal_catalogue
+    catalogue = release.options.scaled_terminal_catalogue
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
     table = with_labels_in(table, release, release.options.terminal_language)
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)

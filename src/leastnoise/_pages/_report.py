@@ -89,6 +89,7 @@ MOST_RULES = 40
 MOST_INDEX_ROWS = 5000
 MOST_MAIN_ERRORS = 5
 _MOST_LISTED_NAMES = 4
+_LEAST_ROUNDED_MARGIN = 1000  # three digits of a smaller margin keep all digits before the point
 _WHOLE_COLUMNS = ("answer_integer", "answer_top_down")
 _OBJECTIVES = ("worst", "relative", "least")  # the objectives of plans other than the total error
 
@@ -496,11 +497,19 @@ def _describe_main_errors(
     return [(summary.name, _describe_error(summary)) for summary in main]
 
 
+def _round_to_margin(value: float, margin: float) -> float:
+    """Return a value without the digits that are below the third digit of its margin."""
+    if not (math.isfinite(value) and math.isfinite(margin) and margin >= _LEAST_ROUNDED_MARGIN):
+        return value
+    return round(value, 2 - math.floor(math.log10(margin)))
+
+
 def _describe_error(summary: Summary) -> str:
     """Return a text on a table's typical margin, or its only answer with margin."""
     catalogue = summary.catalogue
     margin = catalogue.format_error(summary.margin)
-    typical = f"{catalogue.format_number(summary.typical, summary.margin)} {summary.unit}".strip()
+    typical_value = _round_to_margin(summary.typical, summary.margin)
+    typical = f"{catalogue.format_number(typical_value, summary.margin)} {summary.unit}".strip()
     if not math.isnan(summary.answer):
         return f"{catalogue.format_answer(summary.answer, summary.margin)} {summary.unit}".strip()
     if summary.margin > summary.typical > 0:
@@ -840,7 +849,7 @@ class _ContentCollector:
 
     def __init__(self, release: Release, language: str) -> None:
         self._release = release
-        self._catalogue = release.options.catalogue(language)
+        self._catalogue = release.options.catalogue(language, scaled=True)
         self._code_texts = display_texts(release.options, release.plan.domain, language)
         self._entries: list[TableEntry] = []
         self._summaries: list[Summary] = []
@@ -1212,9 +1221,10 @@ def _format_number_columns(
     errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
     published = numbers["answer"][~np.isnan(numbers["answer"])]
     is_whole = bool((published == np.rint(published)).all())
+    is_scaled = catalogue.number_format.scale != 1  # the margins then decide the digits
     columns = {
         catalogue.say("col_answer"): [
-            catalogue.format_number(answer, 1.0 if is_whole else margin / 4)
+            catalogue.format_number(answer, 1.0 if is_whole and not is_scaled else margin / 4)
             for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)
         ],
         margin_heading: [errors[margin] for margin in margins],
@@ -1227,19 +1237,20 @@ def _format_number_columns(
         if name.startswith(("answer_", "nnls")):
             values = numbers[name][cells].tolist()
             heading = catalogue.say(f"col_{name}")
+            uncertainty = table.typical_margin / 4 if is_scaled else 0.5
             columns[heading] = [
-                _format_extra_number(float(value), name, catalogue) for value in values
+                _format_extra_number(float(value), name, uncertainty, catalogue) for value in values
             ]
     return columns
 
 
-def _format_extra_number(value: float, name: str, catalogue: Catalogue) -> str:
+def _format_extra_number(value: float, name: str, uncertainty: float, catalogue: Catalogue) -> str:
     """Return a number of an optional column as text, or "" for NaN."""
     if math.isnan(value):
         return ""
-    if name in _WHOLE_COLUMNS and value.is_integer():
+    if name in _WHOLE_COLUMNS and value.is_integer() and catalogue.number_format.scale == 1:
         return catalogue.format_number(value)
-    return catalogue.format_number(value, 0.5)
+    return catalogue.format_number(value, uncertainty)
 
 
 def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:

@@ -162,7 +162,7 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
         unit = catalogue.say("cite_row")
     else:
         unit = catalogue.say_count("cite_unit", privacy.max_rows, **name_unit(privacy, catalogue))
-    return f"{unit} ({privacy.neighbours})"
+    return f"{unit} ({catalogue.say(f'cite_change_{privacy.neighbours}')})"
 
 
 def describe_guessing_chance(
@@ -331,13 +331,11 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
             unit=catalogue.format_exact(measure.unit),
         )
     if isinstance(measure, Weighted):
+        weight = catalogue.quote(measure.weight.column)
         if isinstance(measure.of, ValueCount):
-            factor = "1"
-        else:
-            factor = catalogue.quote(measure.of.column)
-        return catalogue.say(
-            "measure_weighted", name=name, of=factor, weight=catalogue.quote(measure.weight.column)
-        )
+            return catalogue.say("measure_weights", name=name, weight=weight)
+        factor = catalogue.quote(measure.of.column)
+        return catalogue.say("measure_weighted", name=name, of=factor, weight=weight)
     if isinstance(measure, SquaredDeviation):
         return catalogue.say(
             "measure_squares",

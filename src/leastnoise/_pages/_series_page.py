@@ -140,7 +140,7 @@ def write_series_page(
         newest: the newest release of the series; None if there is none yet.
     """
     for language in options.languages:
-        catalogue = options.catalogue(language)
+        catalogue = options.catalogue(language, scaled=True)
         views = [] if newest is None else _make_views(newest, catalogue)
         page = _render_page(folder, options, catalogue, tables, errors, views)
         name = report_file(options, language).replace("report", "index")

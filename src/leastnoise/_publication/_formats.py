@@ -57,6 +57,7 @@ from leastnoise._texts import (
     name_quantity_and_unit,
     name_rows,
     name_with_row_limit,
+    scale_of_sums,
     statistic_format,
     statistic_title,
     table_format,
@@ -89,11 +90,13 @@ _VALUES = (
     "CV",
     "OBS_STATUS",
     "UNIT_MEASURE",
+    "UNIT_MULT",
     "CONF_LEVEL",
 )
 """The measure and the attributes of observations; a table has only some of them."""
 _STATUSES = ("published", "suppressed", "unreliable")
 _OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
+_NOT_NUMBERS = (*_OBSERVATION_ATTRIBUTES, "UNIT_MULT")
 _TOTAL = "_T"
 _MERGED_QUERIES = ("identity", "level")  # query sets whose tables can share a data flow
 _OPEN_GROUP = re.compile(r"^(\d+)\+$")  # a last group without an upper end, such as 80+
@@ -442,13 +445,17 @@ def _local_texts(key: str, catalogues: Sequence[Catalogue]) -> LocalTexts:
 
 @dataclass(frozen=True, slots=True)
 class DataFlow:
-    """An SDMX data flow, which contains one result or several tables."""
+    """An SDMX data flow, which contains one result or several tables.
+
+    Its values are divided by the scale, a power of ten that ``UNIT_MULT`` states.
+    """
 
     id: str
     names: LocalTexts
     dimensions: tuple[Dimension, ...]
     values: tuple[str, ...]
     unit: tuple[str, LocalTexts]
+    scale: int = 1
 
     @property
     def name(self) -> str:
@@ -481,7 +488,11 @@ def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, li
     numbers = result.numbers()
     column_of = {value: value.lower() for value in _VALUES} | {"OBS_VALUE": result.value_name}
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
-    values = [value for value in _VALUES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
+    scale = _find_scale(result, options)
+    others = {*_OBSERVATION_ATTRIBUTES}
+    if scale != 1:
+        others.add("UNIT_MULT")
+    values = [value for value in _VALUES if value in {*columns, *others}]
     (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
     catalogues = _catalogues(options)
     flow = DataFlow(
@@ -493,9 +504,22 @@ def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, li
             _make_dimensions(result, options, catalogues), options, catalogues
         ),
         values=tuple(values),
+        scale=scale,
         unit=_find_sdmx_unit(result, catalogues, read_sdmx_mapping(options.sdmx)),
     )
-    return flow, [columns[value].tolist() for value in values if value in columns]
+    numbers_in_scale = [
+        columns[value] if value == "CV" else columns[value] / scale
+        for value in values
+        if value in columns
+    ]
+    return flow, [column.tolist() for column in numbers_in_scale]
+
+
+def _find_scale(result: ResultTable, options: Options) -> int:
+    """Return the number by which the values of a result are divided."""
+    if not isinstance(result, AnswerTable):
+        return 1
+    return scale_of_sums(result.product, options.catalogue(scaled=True))
 
 
 def _catalogues(options: Options) -> list[Catalogue]:
@@ -766,6 +790,8 @@ class SdmxMessages:
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         unit, unit_names = flow.unit
         last_fields = [f"{unit}: {unit_names[0][1]}", f"{self.release.level:g}"]
+        if flow.scale != 1:
+            last_fields.insert(1, str(len(str(flow.scale)) - 1))
         statuses = _list_statuses(result, self._mapping, self._catalogue)
         for key, values, status in zip(
             dimension_codes, zip(*number_columns, strict=True), statuses, strict=True
@@ -789,12 +815,12 @@ class SdmxMessages:
     ) -> Iterator[list[str | float]]:
         """Yield the CSV fields of a table's observations in a shared data flow."""
         own_flow, own_columns = _make_data_flow(table, self.release.options)
-        names = [name for name in own_flow.values if name not in _OBSERVATION_ATTRIBUTES]
+        names = [name for name in own_flow.values if name not in _NOT_NUMBERS]
         column_of = dict(zip(names, own_columns, strict=True))
         columns = [
             column_of.get(name, [math.nan] * table.cells)
             for name in flow.values
-            if name not in _OBSERVATION_ATTRIBUTES
+            if name not in _NOT_NUMBERS
         ]
         return self._observations(flow, table, columns, merged.observation_codes(table))
 
@@ -970,6 +996,7 @@ def merge_tables(tables: Sequence[AnswerTable], options: Options) -> MergedFlow:
         dimensions=_complete_dimensions(dimensions, options, catalogues),
         values=tuple(value for value in _VALUES if value in all_values),
         unit=flows[0].unit,
+        scale=flows[0].scale,
     )
     has_all_rows = flow.dimensions[0].id == _ALL_ROWS
     return MergedFlow(flow, (*[""] * has_all_rows, *names), cells)

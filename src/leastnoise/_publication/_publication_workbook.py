@@ -45,6 +45,7 @@ from leastnoise._texts import (
     first_moment,
     name_quantity,
     name_with_row_limit,
+    scale_of_sums,
     statistic_axis_title,
     statistic_format,
     statistic_title,
@@ -173,7 +174,7 @@ def make_publication_table(
         unit = name_with_row_limit(unit, result.privacy, catalogue)
         blocks = _table_blocks(result, percent, catalogue)
         number_format = table_format(product, catalogue)
-        half_width = result.typical_margin
+        half_width = result.typical_margin / number_format.scale
     elif isinstance(result, StatisticTable):
         title = statistic_title(result.statistic, result.domain, catalogue)
         unit = statistic_axis_title(result.statistic, result.domain, catalogue)
@@ -244,18 +245,21 @@ def _table_blocks(table: AnswerTable, percent: str, catalogue: Catalogue) -> tup
     if not catalogue.names.is_empty:
         heading = capitalize(name_quantity(table.product, catalogue))
     numbers = table.numbers()
+    scale = scale_of_sums(table.product, catalogue)
     adjusted = [
         ValueBlock(
             capitalize(catalogue.say(f"col_{name}")),
-            numbers[name].reshape(table.answer.shape),
+            numbers[name].reshape(table.answer.shape) / scale,
             has_flags=False,
         )
         for name in _adjusted_columns(table)
     ]
     margin_heading = catalogue.say("col_margin", percent=percent)
     return (
-        ValueBlock(heading, table.answer),
-        ValueBlock(margin_heading, table.margins_with_sampling, has_flags=False, is_margin=True),
+        ValueBlock(heading, table.answer / scale),
+        ValueBlock(
+            margin_heading, table.margins_with_sampling / scale, has_flags=False, is_margin=True
+        ),
         *adjusted,
     )
 
@@ -282,7 +286,7 @@ class PublicationWorkbook:
         import xlsxwriter
 
         self._release = release
-        self._catalogue = release.options.catalogue(language)
+        self._catalogue = release.options.catalogue(language, scaled=True)
         path = directory / publication_file(release.options, language)
         self._book = xlsxwriter.Workbook(
             str(path),

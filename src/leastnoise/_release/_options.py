@@ -309,14 +309,20 @@ class Options:
         """Return the option title, source, agency or contact in a language."""
         return text_in(getattr(self, name), language or self.language)
 
-    def names_in(self, language: str = "") -> Names:
-        """Return the display names of the release in one of its languages."""
-        return names_in(self.names, language or self.language)
+    def names_in(self, language: str = "", *, scaled: bool = False) -> Names:
+        """Return the display names of the release in one of its languages.
 
-    def catalogue(self, language: str = "") -> Catalogue:
-        """Return the catalogue of a language, with the release's display names."""
+        If ``scaled`` is True, the names have the scales of sums.
+        """
+        return names_in(self.names, language or self.language, scaled=scaled)
+
+    def catalogue(self, language: str = "", *, scaled: bool = False) -> Catalogue:
+        """Return the catalogue of a language, with the release's display names.
+
+        If ``scaled`` is True, sums have the scales that the names state, such as millions.
+        """
         catalogue = load_catalogue(language or self.language)
-        return replace(catalogue, names=self.names_in(catalogue.language))
+        return replace(catalogue, names=self.names_in(catalogue.language, scaled=scaled))
 
     @property
     def terminal_catalogue(self) -> Catalogue:
@@ -325,6 +331,12 @@ class Options:
         The names are English if there are English names; otherwise they are in the main language.
         """
         return replace(load_catalogue(), names=self.names_in(self.terminal_language))
+
+    @property
+    def scaled_terminal_catalogue(self) -> Catalogue:
+        """The catalogue for terminals, in which sums have their stated scales."""
+        names = self.names_in(self.terminal_language, scaled=True)
+        return replace(load_catalogue(), names=names)
 
     @property
     def terminal_language(self) -> str:
@@ -642,13 +654,20 @@ def describe_rounding(options: Options, catalogue: Catalogue, only: str | None =
         step, bound = rounding_rule(options, key)
         name = capitalize(_name_quantity(key, catalogue))
         if step and isinstance(options.round, Mapping):
-            change = catalogue.format_value(largest_rounding_change(options, step))
-            values = {"to": catalogue.format_value(step), "half": change}
+            change = _with_unit(largest_rounding_change(options, step), key, catalogue)
+            values = {"to": _with_unit(step, key, catalogue), "half": change}
             sentences.append(catalogue.say("rounded_of", name=name, **values))
         if bound is not None and isinstance(options.below, Mapping):
             below = catalogue.format_value(bound)
             sentences.append(catalogue.say("left_out_of", name=name, below=below))
     return " ".join(sentences)
+
+
+def _with_unit(step: Fraction, key: str, catalogue: Catalogue) -> str:
+    """Return a step with its unit if the sums of the measure are shown on another scale."""
+    text = catalogue.format_value(step)
+    names = catalogue.names.measure(key)
+    return f"{text} {names.unit}" if names.scale != 1 and names.unit else text
 
 
 def _name_quantity(key: str, catalogue: Catalogue) -> str:

@@ -108,7 +108,7 @@ def shared_budget_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterat
 
 def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
     """Return the name of a table in the language of the catalogue."""
-    if catalogue is ENGLISH:
+    if catalogue.language == ENGLISH.language and catalogue.names.is_empty:
         return product.name
     return table_title(product, catalogue)
 
@@ -253,7 +253,8 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     if noise.norm == 1 and spec.series is None and _is_cell_limit_useless(plan):
         warnings.append(catalogue.say("st_w_cells_pure" if pure else "st_w_cells"))
     warnings += time_limit_warnings(plan, catalogue)
-    warnings += shared_budget_warnings(plan, catalogue)
+    named = spec.options.catalogue(catalogue.language)
+    warnings += shared_budget_warnings(plan, named)
     warnings += relative_error_warnings(plan, spec.options.level, spec.rows, catalogue)
     return tuple(warnings)
 

@@ -32,6 +32,7 @@ from leastnoise._texts._catalogue import (
     name_unit,
     name_with_row_limit,
     name_with_weight,
+    scale_of_sums,
     statistic_axis_title,
     statistic_format,
     statistic_groups_title,

@@ -212,9 +212,8 @@ class Catalogue:
         if math.isnan(value):
             return _SUPPRESSED
         number_format = self.number_format
-        if number_format.percent:
-            value = 100 * value
-            uncertainty = 100 * uncertainty
+        value = number_format.factor * value
+        uncertainty = number_format.factor * uncertainty
         decimals = number_format.decimals
         if decimals is None:
             decimals = meaningful_decimals(uncertainty)
@@ -238,7 +237,7 @@ class Catalogue:
             return _SUPPRESSED
         if self.number_format.percent:
             return self.say("points", number=self._format_three_digits(100 * value))
-        return self._format_three_digits(value)
+        return self._format_three_digits(self.number_format.factor * value)
 
     def _format_three_digits(self, value: float) -> str:
         """Return a number as text with three significant digits."""
@@ -266,7 +265,8 @@ class Catalogue:
         """Return an answer with its margin, such as ``120 ± 7``."""
         if math.isnan(answer):
             return _SUPPRESSED
-        if self.number_format.percent or margin >= _LEAST_SHORTENED_MARGIN:
+        shown_margin = self.number_format.factor * margin
+        if self.number_format.percent or shown_margin >= _LEAST_SHORTENED_MARGIN:
             return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
         return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
 
@@ -437,9 +437,9 @@ def _answer_axis_title(product: Product, catalogue: Catalogue) -> str:
 def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
     """Return chart data with numbers in the catalogue's format.
 
-    Shares in percent are drawn on a scale from 0 to 100.
+    Shares in percent are drawn on a scale from 0 to 100, and sums on their stated scale.
     """
-    scale = 100.0 if catalogue.number_format.percent else 1.0
+    scale = catalogue.number_format.factor
     return replace(
         picture,
         answer=scale * picture.answer,
@@ -655,7 +655,7 @@ def _named_table_title(product: Product, catalogue: Catalogue) -> str:
     groups = name_groups(product.along, catalogue)
     if not groups and not product.of_values:
         return capitalize(catalogue.say("title_total", name=quantity))
-    unit = own_names.unit or unit_of_sums(product, catalogue)
+    unit = unit_of_sums(product, catalogue) or own_names.unit
     if unit == catalogue.names.rows:  # a weighted count, whose quantity already names the unit
         unit = ""
     return _compose_title(quantity, groups, unit, catalogue)
@@ -895,7 +895,14 @@ def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
     """
     if not product.of_values:
         return ""
-    return _names_of_summed(product, catalogue).unit
+    names = _names_of_summed(product, catalogue)
+    unit = catalogue.names.table(product.name).unit or names.unit
+    if names.scale == 1:
+        return unit
+    zeros = len(str(names.scale)) - 1
+    if unit:
+        return catalogue.say(f"scale_{zeros}", unit=unit)
+    return catalogue.say(f"scale_{zeros}_alone")
 
 
 def _names_of_summed(product: Product, catalogue: Catalogue) -> QuantityNames:
@@ -917,19 +924,30 @@ def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
     """Return the number format of a table's answers.
 
-    If the values of a measure are percentages, its sums are plain numbers.
+    If the values of a measure are percentages, its sums are plain numbers. The decimals of a
+    measure hold for its values, so the noise decides those of sums on another scale.
     """
     own_names = catalogue.names.table(product.name)
+    scale = scale_of_sums(product, catalogue)
     if own_names.number_format != PLAIN_NUMBERS:
-        return own_names.number_format
+        return replace(own_names.number_format, scale=scale)
     if not product.of_values:
         names = names_of_product(product, catalogue)
     else:
         names = _names_of_summed(product, catalogue)
     measure_format = names.number_format
     if not product.of_values or measure_format.percent:
-        return NumberFormat(thousands=measure_format.thousands)
+        return NumberFormat(thousands=measure_format.thousands, scale=scale)
+    if scale != 1:
+        return NumberFormat(thousands=measure_format.thousands, scale=scale)
     return measure_format
+
+
+def scale_of_sums(product: Product, catalogue: Catalogue) -> int:
+    """Return the number by which readers see the sums of a table divided; 1 for counts."""
+    if not product.of_values:
+        return 1
+    return _names_of_summed(product, catalogue).scale
 
 
 def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> NumberFormat:
@@ -1017,7 +1035,7 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
 def name_quantity_and_unit(product: Product, catalogue: Catalogue) -> str:
     """Return a phrase for a table's quantity, with its display unit if one is stated."""
     quantity = name_quantity(product, catalogue)
-    unit = catalogue.names.table(product.name).unit or unit_of_sums(product, catalogue)
+    unit = unit_of_sums(product, catalogue) or catalogue.names.table(product.name).unit
     if unit in ("", catalogue.names.rows):  # the quantity already names the unit
         return quantity
     return f"{quantity}, {unit}"

@@ -17,6 +17,8 @@ MOST_DECIMALS = 12
 """Maximum number of decimals of a number as text; doubles have 15 to 17 digits."""
 _PARTS = ("rows", "units", "unit", "attributes", "levels", "measures", "tables")
 _FORMAT_KEYS = ("decimals", "percent", "thousands")
+SCALES = (1000, 10**6, 10**9, 10**12)
+"""The scales of sums: thousands, millions, billions and trillions."""
 _TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
     "attributes": ("name", "unit", "quantiles", "cdf"),
     "levels": ("name",),
@@ -34,11 +36,18 @@ class NumberFormat:
         decimals: the number of decimals; if None, as many as the noise leaves meaningful.
         percent: if True, 0.123 is written as 12.3%.
         thousands: if True, digits are separated in groups of three.
+        scale: the number by which values are divided, such as 1,000,000.
     """
 
     decimals: int | None = None
     percent: bool = False
     thousands: bool = True
+    scale: int = 1
+
+    @property
+    def factor(self) -> float:
+        """The number by which a value is multiplied before it is written."""
+        return 100.0 if self.percent else 1 / self.scale
 
     def excel_notation(self, half_width: float) -> str:
         """Return the format in Excel's notation, such as ``#,##0.0``.
@@ -76,6 +85,7 @@ class QuantityNames:
         quantiles: the display name of quantiles.
         cdf: the display name of the distribution function.
         number_format: the format of the values.
+        scale: the number by which readers see sums divided, such as 1,000,000.
     """
 
     name: str = ""
@@ -86,6 +96,7 @@ class QuantityNames:
     quantiles: str = ""
     cdf: str = ""
     number_format: NumberFormat = NumberFormat()
+    scale: int = 1
 
 
 _NO_NAMES = QuantityNames()
@@ -244,6 +255,8 @@ def _check_entry(group: str, key: str, entry: object) -> dict[str, Any]:
     if isinstance(entry, str) or is_translated(entry):
         return {"name": check_text(where, entry)}
     allowed = _TEXT_KEYS[group] if group == "levels" else (*_TEXT_KEYS[group], *_FORMAT_KEYS)
+    if group == "measures":
+        allowed = (*allowed, "scale")
     if not isinstance(entry, Mapping) or not entry:
         raise refuse(where, entry, f"a text, or a table with some of {', '.join(allowed)}")
     checked: dict[str, Any] = {}
@@ -252,6 +265,10 @@ def _check_entry(group: str, key: str, entry: object) -> dict[str, Any]:
         subject = f"{where} {setting}"
         if setting == "decimals":
             checked[setting] = whole(subject, value, 0, MOST_DECIMALS)
+        elif setting == "scale":
+            if value not in SCALES or isinstance(value, bool):
+                raise refuse(subject, value, f"one of {', '.join(map(str, SCALES))}")
+            checked[setting] = int(value)
         elif setting in _FORMAT_KEYS:
             if not isinstance(value, bool):
                 raise refuse(subject, value, "true or false")
@@ -261,11 +278,19 @@ def _check_entry(group: str, key: str, entry: object) -> dict[str, Any]:
     return checked
 
 
-def names_in(names: Mapping[str, Any], language: str) -> Names:
-    """Return the display names of a checked section ``[names]`` in one language."""
+def names_in(names: Mapping[str, Any], language: str, *, scaled: bool = False) -> Names:
+    """Return the display names of a checked section ``[names]`` in one language.
+
+    Args:
+        names: the checked section.
+        language: the language, such as ``de``.
+        scaled: whether sums have the stated scales. Files and working displays have the values
+            themselves.
+    """
     parts = {
         part: {
-            key: _quantity_names_in(entry, language) for key, entry in names.get(part, {}).items()
+            key: _quantity_names_in(entry, language, scaled=scaled)
+            for key, entry in names.get(part, {}).items()
         }
         for part in _TEXT_KEYS
     }
@@ -277,13 +302,16 @@ def names_in(names: Mapping[str, Any], language: str) -> Names:
     )
 
 
-def _quantity_names_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
+def _quantity_names_in(entry: Mapping[str, Any], language: str, *, scaled: bool) -> QuantityNames:
     """Return the display names and number format of an entry in one language."""
     texts = {
-        key: text_in(value, language) for key, value in entry.items() if key not in _FORMAT_KEYS
+        key: text_in(value, language)
+        for key, value in entry.items()
+        if key not in (*_FORMAT_KEYS, "scale")
     }
     formats = {key: value for key, value in entry.items() if key in _FORMAT_KEYS}
-    return QuantityNames(number_format=NumberFormat(**formats), **texts)
+    scale = entry.get("scale", 1) if scaled else 1
+    return QuantityNames(number_format=NumberFormat(**formats), scale=scale, **texts)
 
 
 def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> None:
