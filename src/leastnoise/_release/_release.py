@@ -1284,14 +1284,14 @@ def _check_local_unit_counts(workload: Workload) -> None:
 def _check_local_size(
     measurements: Measurements, workload: Workload, measures: Sequence[str | None]
 ) -> None:
-    """Raise if the tables of the local projection are too large."""
+    """Raise if the tables that local_non_negative projects are too large."""
     total = 0
     for measure in measures:
         for names in _attribute_sets(workload, measure):
             total += _number_of_cells(measurements, names)
     if total > _MOST_LOCAL_CELLS:
         raise refuse(
-            "the tables of the local projection",
+            "the tables that local_non_negative projects",
             total,
             f"of at most {_MOST_LOCAL_CELLS} cells",
             "Leave out local_non_negative, or ask for fewer or coarser tables.",
