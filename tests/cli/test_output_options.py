@@ -90,8 +90,7 @@ def test_written_covariances_match_the_error_bars(release, tables):
 
 TOO_MANY_CELLS = (
     "the tables that local_non_negative projects must be of at most 4194304 cells; got 6000225. "
-    "Leave out "
-    "local_non_negative"
+    "Leave out local_non_negative"
 )
 SUMS = {
     "[0, 1000]": "[-1, 1000]",

@@ -914,8 +914,9 @@ def _attribute_classes(
 
     Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
     are names, numbers of cells or bit lengths of these numbers. The first of these three that
-    leaves few enough sets is used. The result is None in two cases: merging makes no difference, or
-    all three kinds leave too many sets.
+    leaves few enough sets is used. The result is None in two cases: the sets are not needed,
+    because rows that agree in no attribute are farthest apart; or all three kinds leave too many
+    sets.
     """
     sizes = {
         name: plan.domain.cells(name)
