@@ -146,7 +146,7 @@ def check_noise(plan: Measurements) -> None:
 
 
 def _weighed(variance: float) -> float:
-    """Return a variance large enough that its inverse fits a double."""
+    """Return the variance, at least 1e-9, so that least squares stays accurate."""
     return max(variance, _LEAST_WEIGHED)
 
 
