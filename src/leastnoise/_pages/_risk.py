@@ -68,8 +68,8 @@ def _guarantee_of_noise(budget: Budget, cost: Cost | None) -> Budget:
     """Return the stronger guarantee that a release's kind of noise implies.
 
     For a budget (epsilon, delta), a plan with Laplace noise satisfies pure DP with this epsilon. A
-    plan with Gaussian noise satisfies mu-GDP, with the largest mu that the budget allows. Both also
-    hold for a guard and its plan as one release.
+    plan with Gaussian noise satisfies mu-GDP, with the largest mu that the budget allows. Both
+    statements also hold for a guard and its plan as one release.
     """
     if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
         return PureDP(budget.epsilon)

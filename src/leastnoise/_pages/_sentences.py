@@ -716,7 +716,7 @@ def describe_row_limit(
 ) -> str:
     """Return a phrase on the row limit of a unit, or "" without a limit.
 
-    It is about one table, or about all tables that have a limit.
+    The phrase is about one table, or about all tables that have a limit.
     """
     if not has_row_limit(release, product):
         return ""
@@ -735,7 +735,8 @@ def describe_row_limit_of_answers(release: Release, catalogue: Catalogue = ENGLI
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Return sentences on how the row limit of units affects answers, or None.
 
-    They state the estimated share of the rows beyond the limit. The result is None without a limit.
+    The sentences state the estimated share of the rows beyond the limit. The result is None without
+    a limit.
     """
     privacy = release.privacy
     guard = release.receipt.guard
@@ -916,7 +917,7 @@ def describe_guard_counts(
 def _describe_unused_share(text_key: str, release: Release, catalogue: Catalogue) -> str:
     """Return a sentence with the share of unused rows and an interval for it.
 
-    It contains no number if the noise of the guard hides the share.
+    The sentence contains no number if the noise of the guard hides the share.
     """
     if _has_summed_values(release):
         text_key = f"{text_key}_sums"
@@ -1154,7 +1155,8 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for each kind of rows and cells that intervals do not cover.
 
-    These are approximations of a mechanism, public facts, dropped rows and the row limit of units.
+    The kinds are approximations of a mechanism, public facts, dropped rows and the row limit of
+    units.
     """
     plan = release.plan
     privacy = plan.privacy
@@ -1191,7 +1193,7 @@ def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
     """Return a sentence on the tables that replace a table too large to write.
 
-    It also explains how to compute the other answers of the large table.
+    The sentence also explains how to compute the other answers of the large table.
     """
     products = release.plan.workload.products
     large = [
@@ -1232,8 +1234,8 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
 def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices that matter to readers of any answer.
 
-    Their subjects are the row limit, counts of units and joined tables. They also hold for answers
-    that are computed after the release.
+    Their subjects are the row limit, counts of units and joined tables. The notices also hold for
+    answers that are computed after the release.
     """
     unit_counts = [product for product in release.workload if product.of_units]
     unit_sentences = []

@@ -1,6 +1,6 @@
 """Write the utility page.
 
-It compares records with their release.
+The page compares records with their release.
 """
 
 import math

@@ -201,7 +201,8 @@ def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict
 def _mbi_total(release: Release) -> dict[str, float] | None:
     """Return the estimated number of rows for mbi, or None if it is unknown.
 
-    It is unknown if no measurement determines it; then mbi derives it from the tables of cells.
+    The number is unknown if no measurement determines it; mbi then derives it from the tables of
+    cells.
     """
     try:
         (table,) = release.answer(queries(release.plan.domain))

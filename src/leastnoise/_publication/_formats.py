@@ -366,7 +366,7 @@ class Workbook:
 def make_ids(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
     """Return a unique SDMX id for each name, none of them in ``reserved``.
 
-    They have capital letters, digits, ``_`` and ``-``.
+    The ids consist of capital letters, digits, ``_`` and ``-``.
     """
     ids = []
     unique_names = UniqueNames({taken_id.lower() for taken_id in reserved})
@@ -447,7 +447,7 @@ def _local_texts(key: str, catalogues: Sequence[Catalogue]) -> LocalTexts:
 class DataFlow:
     """An SDMX data flow, which contains one result or several tables.
 
-    Its values are divided by the scale, a power of ten that ``UNIT_MULT`` states.
+    The values of the data flow are divided by the scale, a power of ten that ``UNIT_MULT`` states.
     """
 
     id: str

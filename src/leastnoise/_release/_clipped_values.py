@@ -100,9 +100,9 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
 def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterCells]:
     """Return the cells of an attribute at or beyond the bounds of a measure.
 
-    These are the cells beyond a bound. If there are no cells beyond it, the outermost cell is
-    returned, but only if it also counts all values beyond it. A lower bound of 0 has no outer cells
-    if no cells are below it, because the values of most measures begin at 0.
+    The result has the cells beyond a bound. If no cell is beyond the bound, the result is the
+    outermost cell, but only if this cell also counts all values beyond the bound. A lower bound of
+    0 has no outer cells if no cells are below it, because the values of most measures begin at 0.
 
     Args:
         domain: the domain of the plan.

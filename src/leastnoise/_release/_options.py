@@ -445,7 +445,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return the options as a JSON object for `from_json`.
 
-        Some options that are not set are omitted.
+        The object omits some options that are not set.
 
         >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True

@@ -130,8 +130,8 @@ def group_rows(
 ) -> Grouping:
     """Group the rows of each cell into units of about equal size.
 
-    The numbers of units are rounded together. Their rounded total does not change. Each unit has at
-    least one row and at most ``max_rows``.
+    The numbers of units are rounded together. The rounded total of these numbers does not change.
+    Each unit has at least one row and at most ``max_rows``.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
@@ -188,8 +188,8 @@ def group_rows_by_size(
     """Group rows into units of the sizes that an attribute states.
 
     The rows of one size are sorted by the shared attributes and divided into units. If the rows of
-    a unit differ in these attributes, all get the values of the middle row. Rows are repeated or
-    left out until every unit is complete.
+    a unit differ in these attributes, all rows of the unit get the values of its middle row. Rows
+    are repeated or left out until every unit is complete.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).

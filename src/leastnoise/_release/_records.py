@@ -164,7 +164,7 @@ class Records:
     def distance(self, table: AnswerTable) -> float:
         """Return the RMS difference between released answers and the records.
 
-        It is NaN if the records cannot answer the table.
+        The difference is NaN if the records cannot answer the table.
         """
         differences = self.differences(table)
         if differences is None:

@@ -195,8 +195,8 @@ class Release:
     def library(self) -> str | None:
         """The name of the data frame library that methods use by default.
 
-        It is the library of the data if they were a data frame; None stands for the first installed
-        library.
+        The default is the library of the data if they were a data frame; None stands for the first
+        installed library.
         """
         return self.tables.library
 
@@ -291,7 +291,7 @@ class Release:
     def large_tables(self) -> tuple[Product, ...]:
         """The requested tables that are too large to write.
 
-        Their cells and prefix sums are written instead.
+        The cells and the prefix sums of these tables are written instead.
         """
         return tuple(product for product in self.plan.workload if is_too_large_to_write(product))
 
@@ -740,8 +740,8 @@ class Release:
     def with_nnls(self) -> "Release":
         """Return a release that also has non-negative least-squares answers.
 
-        Its tables have the additional, biased column ``answer_nnls`` and its error ``nnls_rmse``.
-        This costs nothing.
+        The tables of the new release have the additional, biased column ``answer_nnls`` and its
+        error ``nnls_rmse``. This costs nothing.
 
         Raises:
             InputError: there are over 2^20 joint cells, or the answers are not linear estimates.
@@ -1308,8 +1308,8 @@ def _check_simulated_non_negative(
 ) -> None:
     """Raise if non-negative columns of simulated measurements cannot be computed.
 
-    So faults are found before the plan is paid. An example is a cell that the measurements do not
-    determine.
+    The check finds faults before the plan is paid. An example is a cell that the measurements do
+    not determine.
     """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks

@@ -1,13 +1,13 @@
 """Compute sampling errors of surveys by the rules that a spec states.
 
-The noise of a release hides the people in a sample. It does not account for the people outside the
-sample. A spec states the size of this sampling error by standard errors, coefficients of variation
-(CV), a variance model or design effects. The release then has three kinds of intervals: for the
-noise, for the sample, and for both. Each number has a flag. It depends on the CV of both errors
-together.
+The noise of a release hides the people in a sample. This noise does not account for the people
+outside the sample. A spec states the size of this sampling error by standard errors, coefficients
+of variation (CV), a variance model or design effects. The release then has three kinds of
+intervals: for the noise, for the sample, and for both. Each number has a flag. It depends on the CV
+of both errors together.
 
-All results are computed from released numbers and public figures of the spec. They cost no budget
-and reveal nothing further.
+All results are computed from released numbers and public figures of the spec. These results cost no
+budget and reveal nothing further.
 """
 
 import math

@@ -112,7 +112,7 @@ class IntervalWidth:
 class ResultTable:
     """Values and intervals for every combination of the labels of some keys.
 
-    It is the base class of tables and statistics, which have columns, frames and charts.
+    This is the base class of tables and statistics, which have columns, frames and charts.
 
     Attributes:
         id: the id in the release, such as ``q1`` or ``s1``.
@@ -362,7 +362,7 @@ class AnswerTable(ResultTable):
     def margins_with_sampling(self) -> FloatArray:
         """The margins of the answers, including a stated sampling error.
 
-        They equal `margins` if no sampling error is stated.
+        The result equals `margins` if no sampling error is stated.
         """
         if self.sampling is None:
             return self.margins
@@ -614,7 +614,8 @@ def add_sampling_errors(table: AnswerTable, survey: Survey | None, level: float)
 def suppress_cells(table: AnswerTable, is_suppressed: BoolArray) -> AnswerTable:
     """Return a table without the suppressed answers.
 
-    Their noise_std is kept, and the upper bound of an answer that was already missing.
+    The ``noise_std`` of suppressed answers is kept, and so is the upper bound of an answer that was
+    already missing.
     """
     if not is_suppressed.any():
         return table
@@ -847,7 +848,7 @@ class Tables(LazySequence[AnswerTable]):
     def not_additive(self) -> tuple[str, ...]:
         """The names of the tables that post-processing may make non-additive.
 
-        Their non-negative or whole answers may differ from sums over other tables.
+        The non-negative or whole answers of these tables may differ from sums over other tables.
         """
         return tuple(
             product.name

@@ -1,7 +1,8 @@
 """Build the texts that readers of a release see.
 
-These are sentences and numbers of a language, templates, titles of tables and statistics, and axes
-of charts. In files and commands, tables, statistics and keys have the same name in all languages.
+The texts are sentences and numbers of a language, templates, titles of tables and statistics, and
+axes of charts. In files and commands, tables, statistics and keys have the same name in all
+languages.
 """
 
 import datetime as dt
@@ -205,7 +206,7 @@ class Catalogue:
     def format_number(self, value: float, uncertainty: float = 1.0) -> str:
         """Return a number as text.
 
-        Its uncertainty determines the number of digits.
+        The uncertainty of the number determines its digits.
 
         The number format may state the decimals, separators and percent instead.
         """
@@ -744,7 +745,7 @@ def _name_key(attribute: str, query_set: QuerySet, catalogue: Catalogue) -> str:
 def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
     """Return the display headings of key columns.
 
-    If there are no display names, they are the column names in files.
+    If there are no display names, the headings are the column names in files.
     """
     if catalogue.names.is_empty:
         return tuple(query_set.key_along(name) for name, query_set in along.items())
@@ -965,8 +966,8 @@ def _names_of_statistic(
 ) -> QuantityNames:
     """Return the display names that apply to a statistic's values.
 
-    They are empty for a statistic of several measures, because its values do not have the unit of
-    one measure.
+    The result is empty for a statistic of several measures, because its values do not have the unit
+    of one measure.
     """
     if statistic.form.of_several:
         return QuantityNames()
@@ -1169,8 +1170,8 @@ def meaningful_decimals(uncertainty: float) -> int:
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
     """Return phrases for one privacy unit, by the field of texts they fill.
 
-    They use the display name of a unit. If it has none, they refer to the values of the unit
-    column.
+    The phrases use the display name of a unit. If a unit has no display name, they refer to the
+    values of the unit column.
     """
     name = catalogue.names.unit
     if name:

@@ -5,8 +5,8 @@ The code names a text by a key. The key is the context (``msgctxt``) of a messag
 ``locales/LANGUAGE/LC_MESSAGES/DOMAIN.po``, has the translations. As usual with gettext, a text
 stays English in two cases: it has no translation, or its translation is marked as fuzzy.
 
-The domain ``faults`` contains error messages. They have no key, because their English texts are in
-the code.
+The domain ``faults`` contains error messages. Error messages have no key, because their English
+texts are in the code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
