@@ -398,6 +398,8 @@ def folders() -> Iterator[tuple[str, str]]:
     """
     for name in (name for layer in layers() for name in layer):
         for path in sorted((SOURCE / name).rglob("__init__.py")) or [SOURCE / f"{name}.py"]:
+            if path.parent.name == "helpers":
+                continue
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             source = path.parent if path.name == "__init__.py" else path
             yield source.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")

@@ -49,14 +49,12 @@ BANNED_EVERYWHERE = {
 NUMPY_ONLY = {f"_trusted/{name}" for name in ("check", "accounting", "kernel", "table")}
 # `leastnoise check` is for the data holder only. Its file takes names from private modules of the
 # readers, because no package exports them: so nothing that makes a release can use them.
-HOLDER = {
-    "_holder/_check.py": "leastnoise._trusted.reading._",
-    "_sources/_schema.py": "leastnoise._trusted.reading._",
-}
+READERS = ("leastnoise._trusted.reading._", "leastnoise._trusted.reading.helpers._")
+HOLDER = {"_holder/_check.py": READERS, "_sources/_schema.py": READERS}
 # Where a seeded generator of NumPy is allowed: nothing that it draws protects anybody.
 SEEDED = (
     # seeded entropy for tests and experiments, which marks its releases as not private
-    "_trusted/kernel/_seeded.py",
+    "_trusted/kernel/helpers/_seeded.py",
     "_families/",  # starts of a search over public values
     "_strategies/",  # the same
     "_error/_joint.py",  # error bars by simulation of the plan, which is public
@@ -358,7 +356,7 @@ def test_rules_allow_good_code() -> None:
     seeded = "import numpy as np\nnp.random.PCG64(1)"
     assert [
         faults(*one)
-        for one in (("_trusted/kernel/_x.py", text), ("_trusted/kernel/_seeded.py", seeded))
+        for one in (("_trusted/kernel/_x.py", text), ("_trusted/kernel/helpers/_seeded.py", seeded))
     ] == [[]] * 2
     assert [is_the_same_optimized(text) for text in ("assert 1", "if __debug__: f()", "f()")] == [
         False,

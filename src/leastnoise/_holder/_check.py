@@ -36,10 +36,10 @@ from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.reading._column import Column, Encoder
 from leastnoise._trusted.reading._data_names import dataset_name
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
-from leastnoise._trusted.reading._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._trusted.reading._read import check_source, open_columns, open_source
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.reading._values import value_as_text
+from leastnoise._trusted.reading.helpers._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._workload import Workload, with_hidden_cells
 
 _LONGEST_SHOWN = 60  # in characters of a listed value; a choice of layout
@@ -304,7 +304,7 @@ def _count_line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
         open_csv,
         whole_lines,
     )
-    from leastnoise._trusted.reading._locations import find_files
+    from leastnoise._trusted.reading.helpers._locations import find_files
 
     if isinstance(path, CSV):
         layout = path

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.check.locks import try_lock
+from leastnoise._trusted.check.helpers.locks import try_lock
 
 _DRAFT_NAME = ".leastnoise-"
 _LOCK_ENDING = ".lock"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._trusted.reading._column import SchemaField
-from leastnoise._trusted.reading._locations import CSV
 from leastnoise._trusted.reading._read import open_source
+from leastnoise._trusted.reading.helpers._locations import CSV
 
 
 def schema(source: Any) -> tuple[SchemaField, ...]:

@@ -13,7 +13,8 @@ from leastnoise._domain import Coded, Domain, Measure, UnitCount
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import _count
 from leastnoise._trusted.kernel._count import _attribute_set_batches
-from leastnoise._trusted.table import Table, _share, group_attribute_sets
+from leastnoise._trusted.table import Table, group_attribute_sets
+from leastnoise._trusted.table.helpers import _share
 
 
 def random_table(sizes, rows, seed=0, measure=None):

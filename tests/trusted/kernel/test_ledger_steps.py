@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.check.locks import try_lock
+from leastnoise._trusted.check.helpers.locks import try_lock
 from leastnoise._trusted.kernel import Ledger, _ledger, _ledger_run
 from trusted.kernel.ledgers import edit, take
 
@@ -235,7 +235,7 @@ def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
             swept[0].unlink()
         return try_lock(handle)
 
-    monkeypatch.setattr("leastnoise._trusted.kernel._run_locks.try_lock", late)
+    monkeypatch.setattr("leastnoise._trusted.kernel.helpers._run_locks.try_lock", late)
 
     with ledger.running() as run:
         assert [

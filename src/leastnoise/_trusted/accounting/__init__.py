@@ -17,13 +17,6 @@ from leastnoise._trusted.accounting._budget import (
     parameters_by_name,
     round_up,
 )
-from leastnoise._trusted.accounting._budget_texts import (
-    charge_text,
-    format_amount,
-    left_text,
-    limit_text,
-    spent_text,
-)
 from leastnoise._trusted.accounting._charge import (
     Charge,
     charge,
@@ -49,13 +42,6 @@ from leastnoise._trusted.accounting._cost import (
     covers,
     rho_of_cost,
 )
-from leastnoise._trusted.accounting._cost_json import (
-    budget_from_json,
-    charge_from_json,
-    cost_from_json,
-    fraction_from_text,
-    privacy_from_json,
-)
 from leastnoise._trusted.accounting._deltas import (
     LEAST_DELTA,
     gaussian_delta,
@@ -69,4 +55,18 @@ from leastnoise._trusted.accounting._mu import (
     largest_accepted,
     pure_epsilon,
     pure_mu_squared,
+)
+from leastnoise._trusted.accounting.helpers._budget_texts import (
+    charge_text,
+    format_amount,
+    left_text,
+    limit_text,
+    spent_text,
+)
+from leastnoise._trusted.accounting.helpers._cost_json import (
+    budget_from_json,
+    charge_from_json,
+    cost_from_json,
+    fraction_from_text,
+    privacy_from_json,
 )

@@ -20,8 +20,8 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-`_alpha` searches for the best alpha without proof. The result of this search is a short exact
-number, at which the bound is evaluated with upward rounding.
+`helpers._alpha` searches for the best alpha without proof. The result of this search is a short
+exact number, at which the bound is evaluated with upward rounding.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ from decimal import (
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._trusted.accounting._alpha import nearly_best_alpha_minus_one
+from leastnoise._trusted.accounting.helpers._alpha import nearly_best_alpha_minus_one
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
 Enclosure = tuple[Decimal, Decimal]

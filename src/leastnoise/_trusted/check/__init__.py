@@ -19,7 +19,7 @@ from leastnoise._trusted.check._errors import (
     refuse,
     whole,
 )
-from leastnoise._trusted.check._value_texts import (
+from leastnoise._trusted.check.helpers._value_texts import (
     Message,
     did_you_mean,
     exact_python_source,

@@ -24,7 +24,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._trusted.check._value_texts import ADVISED, REQUIRED, did_you_mean, message, quoted
+from leastnoise._trusted.check.helpers._value_texts import (
+    ADVISED,
+    REQUIRED,
+    did_you_mean,
+    message,
+    quoted,
+)
 
 MOST_CHARACTERS = 4000  # characters of a message, so that no value fills the screen
 

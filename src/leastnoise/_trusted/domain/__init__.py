@@ -19,29 +19,7 @@ from leastnoise._trusted.domain._cells import (
     read_domain_parts,
     rule_of,
 )
-from leastnoise._trusted.domain._column_types import NOT_NUMBERS, Holds, type_fault
 from leastnoise._trusted.domain._domain import Domain
-from leastnoise._trusted.domain._kind import (
-    LISTED,
-    NULL_LABEL,
-    ORDERED,
-    OUTSIDE_LABEL,
-    Kind,
-    added_fields,
-    check_bound,
-    check_bounds_order,
-)
-from leastnoise._trusted.domain._labels import CellNames, label_text
-from leastnoise._trusted.domain._levels import (
-    OTHER,
-    RESERVED,
-    Label,
-    Level,
-    checked_keys,
-    group_pairs,
-    level_of_groups,
-    map_by_text,
-)
 from leastnoise._trusted.domain._measure import (
     COMBINED_MEASURES,
     MOST_UNITS,
@@ -63,4 +41,26 @@ from leastnoise._trusted.domain._reading import (
     Reading,
     attribute_name,
     number_pattern,
+)
+from leastnoise._trusted.domain.helpers._column_types import NOT_NUMBERS, Holds, type_fault
+from leastnoise._trusted.domain.helpers._kind import (
+    LISTED,
+    NULL_LABEL,
+    ORDERED,
+    OUTSIDE_LABEL,
+    Kind,
+    added_fields,
+    check_bound,
+    check_bounds_order,
+)
+from leastnoise._trusted.domain.helpers._labels import CellNames, label_text
+from leastnoise._trusted.domain.helpers._levels import (
+    OTHER,
+    RESERVED,
+    Label,
+    Level,
+    checked_keys,
+    group_pairs,
+    level_of_groups,
+    map_by_text,
 )

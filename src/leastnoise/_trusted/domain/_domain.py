@@ -15,7 +15,6 @@ from leastnoise._trusted.domain._cells import (
     read_domain_parts,
     rule_of,
 )
-from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
 from leastnoise._trusted.domain._measure import (
     CompleteCount,
     DeviationProduct,
@@ -28,6 +27,7 @@ from leastnoise._trusted.domain._measure import (
     Weighted,
 )
 from leastnoise._trusted.domain._reading import attribute_name
+from leastnoise._trusted.domain.helpers._kind import Kind, attribute_pairs, domain_text
 
 _MEASURES = (
     Measure,

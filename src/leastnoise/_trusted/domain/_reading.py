@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from leastnoise._trusted.check import InternalError, plain, refuse
-from leastnoise._trusted.domain._reading_checks import (
+from leastnoise._trusted.domain.helpers._reading_checks import (
     ALIKE_THOUSANDS,
     checked_reading,
     reading_to_json,

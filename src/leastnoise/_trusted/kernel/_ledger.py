@@ -52,7 +52,7 @@ from leastnoise._trusted.kernel._ledger_file import (
     write_transaction,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
-from leastnoise._trusted.kernel._run_locks import (
+from leastnoise._trusted.kernel.helpers._run_locks import (
     free_reserved_space,
     hold_run_lock,
     is_running,

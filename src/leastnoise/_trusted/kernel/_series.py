@@ -55,12 +55,6 @@ from leastnoise._trusted.kernel._ledger import Ledger
 from leastnoise._trusted.kernel._ledger_file import Entry
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, RecordedStep
 from leastnoise._trusted.kernel._measure import check_table, draw_answers, verified_cost
-from leastnoise._trusted.kernel._outcome import (
-    answers_from_text,
-    cells_from_text,
-    outcome_from_text,
-    outcome_to_text,
-)
 from leastnoise._trusted.kernel._periods import (
     ClosedPeriods,
     answers_of_last_period,
@@ -73,6 +67,12 @@ from leastnoise._trusted.kernel._periods import (
 )
 from leastnoise._trusted.kernel._plane import LeastCost
 from leastnoise._trusted.kernel._quantiles import QuantileSelection
+from leastnoise._trusted.kernel.helpers._outcome import (
+    answers_from_text,
+    cells_from_text,
+    outcome_from_text,
+    outcome_to_text,
+)
 from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 from leastnoise._trusted.table import (

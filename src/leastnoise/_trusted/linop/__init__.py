@@ -29,7 +29,8 @@ from leastnoise._trusted.linop._operators import (
     as_int32_if_exact,
     sealed_copy,
 )
-from leastnoise._trusted.linop._packed import (
+from leastnoise._trusted.linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
+from leastnoise._trusted.linop.helpers._packed import (
     MOST_UNPACKED,
     array_from_json,
     array_to_json,
@@ -37,6 +38,5 @@ from leastnoise._trusted.linop._packed import (
     noisy_array_to_json_text,
     to_json,
 )
-from leastnoise._trusted.linop._plane_order import BlockTree, block_tree, interval_tree
-from leastnoise._trusted.linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
-from leastnoise._trusted.linop._transposes import apply_transpose
+from leastnoise._trusted.linop.helpers._plane_order import BlockTree, block_tree, interval_tree
+from leastnoise._trusted.linop.helpers._transposes import apply_transpose

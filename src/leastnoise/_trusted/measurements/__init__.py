@@ -3,7 +3,6 @@
 Measurements are all that the kernel sees of a plan.
 """
 
-from leastnoise._trusted.measurements._headroom import MOST_ROWS, MOST_TABLE_CELLS
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
     ball_count_numerators,
@@ -22,15 +21,16 @@ from leastnoise._trusted.measurements._measurements import (
     Measurements,
     row_scales,
 )
-from leastnoise._trusted.measurements._measurements_json import (
-    Observation,
-    measurements_digest,
-    measurements_value,
-)
 from leastnoise._trusted.measurements._sensitivity import (
     column_norm,
     cost,
     privacy_of_part,
     split_by_quantity,
     sum_rounded_up,
+)
+from leastnoise._trusted.measurements.helpers._headroom import MOST_ROWS, MOST_TABLE_CELLS
+from leastnoise._trusted.measurements.helpers._measurements_json import (
+    Observation,
+    measurements_digest,
+    measurements_value,
 )

@@ -30,7 +30,7 @@ from leastnoise._trusted.linop import (
     operator_classes,
     sealed_copy,
 )
-from leastnoise._trusted.measurements._headroom import check_headroom
+from leastnoise._trusted.measurements.helpers._headroom import check_headroom
 
 _MOST_BOUND = 2**53 - 1  # the largest bound of a measure, in units
 # Cells of a group with K-norm noise, and of one of its tables. The points of its balls are counted

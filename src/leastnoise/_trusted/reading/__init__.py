@@ -10,14 +10,6 @@ from leastnoise._trusted.reading._data_names import (
     ledger_beside,
     source_location,
 )
-from leastnoise._trusted.reading._locations import (
-    CSV,
-    DatabaseTable,
-    Joined,
-    list_joins,
-    private_tables,
-    source_from_location,
-)
 from leastnoise._trusted.reading._read import (
     PeriodFiles,
     ReadRequest,
@@ -37,4 +29,12 @@ from leastnoise._trusted.reading._units import (
     cut_limit,
     kept_amount,
     usage_domain,
+)
+from leastnoise._trusted.reading.helpers._locations import (
+    CSV,
+    DatabaseTable,
+    Joined,
+    list_joins,
+    private_tables,
+    source_from_location,
 )

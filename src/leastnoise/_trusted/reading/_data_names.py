@@ -9,7 +9,7 @@ from typing import Any
 
 from leastnoise._trusted.check import InputError, message
 from leastnoise._trusted.domain import READ_AS_IT_IS, Reading
-from leastnoise._trusted.reading._locations import (
+from leastnoise._trusted.reading.helpers._locations import (
     CSV,
     NOT_OF_THE_UNIT,
     READ_OTHERWISE,

@@ -38,7 +38,6 @@ from leastnoise._trusted.reading._column import (
     chunk_batches,
     unsupported_column,
 )
-from leastnoise._trusted.reading._column_types import database_value_types
 from leastnoise._trusted.reading._sql import (
     ContentKind,
     Expression,
@@ -52,6 +51,7 @@ from leastnoise._trusted.reading._sql import (
     unit_of,
 )
 from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
+from leastnoise._trusted.reading.helpers._column_types import database_value_types
 from leastnoise._trusted.table import TableKey, group_attribute_sets
 
 # If there are more cells than this, which take 512 MiB as counts, the program reads and counts the

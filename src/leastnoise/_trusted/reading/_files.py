@@ -58,8 +58,9 @@ from leastnoise._trusted.reading._column import (
     to_column,
     word_texts,
 )
-from leastnoise._trusted.reading._column_types import arrow_value_types, common_value_types
-from leastnoise._trusted.reading._locations import (
+from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
+from leastnoise._trusted.reading.helpers._column_types import arrow_value_types, common_value_types
+from leastnoise._trusted.reading.helpers._locations import (
     BROKEN_HEADER,
     CSV,
     CSV_FILE,
@@ -80,7 +81,6 @@ from leastnoise._trusted.reading._locations import (
     check_files_without_names,
     find_files,
 )
-from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 
 # The largest number of bytes of a line; the LF is not counted.
 LONGEST = 2_000_000

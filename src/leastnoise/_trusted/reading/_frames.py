@@ -26,15 +26,18 @@ from leastnoise._trusted.reading._column import (
     to_column,
     unsupported_column,
 )
-from leastnoise._trusted.reading._column_types import arrow_value_types, database_value_types
-from leastnoise._trusted.reading._locations import (
+from leastnoise._trusted.reading._values import unless_it_raises
+from leastnoise._trusted.reading.helpers._column_types import (
+    arrow_value_types,
+    database_value_types,
+)
+from leastnoise._trusted.reading.helpers._locations import (
     NAMES_TWICE,
     NO_DUCKDB,
     NO_FRAME,
     STORED,
     DatabaseTable,
 )
-from leastnoise._trusted.reading._values import unless_it_raises
 
 # without `Duration` and `Time`, because durations and times of day have no string form
 _HELD = (

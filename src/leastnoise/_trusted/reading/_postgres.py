@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from leastnoise._trusted.check import InputError, message
 from leastnoise._trusted.reading._column import Column, Source, since_1970, to_column
-from leastnoise._trusted.reading._connections import check_scheme, explain_failure
 from leastnoise._trusted.reading._engine import (
     INSTANTS,
     UNREAD,
@@ -26,14 +25,15 @@ from leastnoise._trusted.reading._engine import (
     engine_source,
     values_of,
 )
-from leastnoise._trusted.reading._locations import (
+from leastnoise._trusted.reading._sql import Expression, sql
+from leastnoise._trusted.reading.helpers._connections import check_scheme, explain_failure
+from leastnoise._trusted.reading.helpers._locations import (
     FORBIDDEN_TABLE,
     NO_CONNECTION,
     NO_POSTGRES,
     STORED,
     DatabaseTable,
 )
-from leastnoise._trusted.reading._sql import Expression, sql
 
 # PostgreSQL writes large hash tables to its disk, and counts 100 sets in one pass over the rows.
 _MOST_SETS = 100

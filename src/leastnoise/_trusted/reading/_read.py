@@ -66,16 +66,6 @@ from leastnoise._trusted.reading._encode import (
     combined_amounts,
     unreadable_encoder,
 )
-from leastnoise._trusted.reading._locations import (
-    CSV,
-    NO_MATCH,
-    NO_SOURCE,
-    NO_ZONE,
-    STRANGE_COLUMN,
-    DatabaseTable,
-    Joined,
-    missing_column_message,
-)
 from leastnoise._trusted.reading._unit_keys import (
     key_number_encoder,
     key_reader,
@@ -91,6 +81,16 @@ from leastnoise._trusted.reading._units import (
     usage_table,
 )
 from leastnoise._trusted.reading._values import is_null, value_as_text
+from leastnoise._trusted.reading.helpers._locations import (
+    CSV,
+    NO_MATCH,
+    NO_SOURCE,
+    NO_ZONE,
+    STRANGE_COLUMN,
+    DatabaseTable,
+    Joined,
+    missing_column_message,
+)
 from leastnoise._trusted.table import RowAllowance, Table, set_reading_day
 
 # These replace the position of a partner: NONE means that there is no partner or no key. SEVERAL
@@ -1053,7 +1053,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     opened = open_frame(source)
     if opened is None:
         from leastnoise._trusted.reading._files import KINDS
-        from leastnoise._trusted.reading._locations import file_endings
+        from leastnoise._trusted.reading.helpers._locations import file_endings
 
         # the repr of a source may show rows
         raise InputError(

@@ -8,7 +8,6 @@ from leastnoise._trusted.table._allowance import (
     UsedRows,
     used_rows,
 )
-from leastnoise._trusted.table._share import AttributeGroup, group_attribute_sets
 from leastnoise._trusted.table._table import (
     Codes,
     Columns,
@@ -21,3 +20,4 @@ from leastnoise._trusted.table._table import (
     open_content,
     set_reading_day,
 )
+from leastnoise._trusted.table.helpers._share import AttributeGroup, group_attribute_sets

@@ -18,7 +18,7 @@ from leastnoise._trusted.reading._column import (
     chunk_batches,
     to_column,
 )
-from leastnoise._trusted.reading._locations import NOT_WHOLE
+from leastnoise._trusted.reading.helpers._locations import NOT_WHOLE
 
 
 def open_feather(path: Path) -> Source:

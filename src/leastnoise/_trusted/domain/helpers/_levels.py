@@ -1,6 +1,8 @@
 """Define levels: public maps from cells to groups of cells.
 
 Examples are maps from stores to regions, or from ages to groups of five years.
+
+This file is not trusted: the maps are public, and no row is read by them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._trusted.check import InputError, did_you_mean, message, refuse, whole
-from leastnoise._trusted.domain._labels import CellNames, label_text
 from leastnoise._trusted.domain._reading import attribute_name
+from leastnoise._trusted.domain.helpers._labels import CellNames, label_text
 
 Label = str | int
 OTHER = "other"

@@ -3,6 +3,8 @@
 Predicates, groups, public counts and further questions to a release read names in the same way. A
 name is read by the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
 category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+
+This file is not trusted: queries are public, and no row is read by these names.
 """
 
 import datetime as dt

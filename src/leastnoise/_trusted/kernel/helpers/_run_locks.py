@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.check.locks import try_lock
+from leastnoise._trusted.check.helpers.locks import try_lock
 from leastnoise._trusted.kernel._ledger_file import os_error_reason
 
 

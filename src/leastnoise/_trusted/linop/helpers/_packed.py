@@ -1,6 +1,7 @@
 """Write operators and noisy answers as JSON values, and read them.
 
-Reading an array uses no more memory than its public shape requires.
+Reading an array uses no more memory than its public shape requires. This file is not trusted:
+operators and noisy answers are public, and costs are computed from the operators that were read.
 """
 
 import base64

@@ -1,4 +1,7 @@
-"""Share the checks, the names of cells and the display of all kinds."""
+"""Share the checks, the names of cells and the display of all kinds.
+
+This file is not trusted: kinds are public, and `Rule` refuses a cell that is not among theirs.
+"""
 
 import datetime as dt
 from abc import ABC, abstractmethod
@@ -19,8 +22,10 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
-from leastnoise._trusted.domain._labels import CellNames
-from leastnoise._trusted.domain._levels import (
+from leastnoise._trusted.domain._measure import Measure
+from leastnoise._trusted.domain._reading import Reading
+from leastnoise._trusted.domain.helpers._labels import CellNames
+from leastnoise._trusted.domain.helpers._levels import (
     OTHER,
     Label,
     Level,
@@ -28,8 +33,6 @@ from leastnoise._trusted.domain._levels import (
     checked_keys,
     level_of_groups,
 )
-from leastnoise._trusted.domain._measure import Measure
-from leastnoise._trusted.domain._reading import Reading
 
 OWN_CELL = "cell"
 NULL_LABEL = "(null)"

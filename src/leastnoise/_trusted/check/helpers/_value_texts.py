@@ -1,6 +1,6 @@
 """Write public values as text for people.
 
-The texts are for messages and displays; no decision depends on them.
+This file is not trusted: the texts are for messages and displays, and no decision depends on them.
 """
 
 import re

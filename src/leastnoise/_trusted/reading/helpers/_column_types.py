@@ -1,8 +1,6 @@
 """The content of a source's columns, by their declared types.
 
-No value is read.
-
-CSV files and Python objects have no declared types.
+CSV files and Python objects have no declared types. This file is not trusted: it reads no value.
 """
 
 import re

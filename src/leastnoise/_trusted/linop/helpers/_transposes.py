@@ -1,6 +1,6 @@
 """Multiply by transposed operators, for estimates and error bars.
 
-Column sums, and so privacy costs, do not use the functions in this file.
+This file is not trusted: column sums, and so privacy costs, do not use its functions.
 """
 
 import numpy as np

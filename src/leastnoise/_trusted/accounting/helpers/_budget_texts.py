@@ -1,6 +1,6 @@
 """Write budgets and charges as text for people.
 
-No decision depends on these texts.
+This file is not trusted: no decision depends on these texts.
 """
 
 from collections.abc import Iterable
