@@ -42,7 +42,7 @@ def suits_bars(picture: Picture) -> bool:
     """Return whether a table can be drawn as bars.
 
     The table must have one key with at most forty names or twelve cells of numbers. Prefix sums and
-    dates are drawn otherwise.
+    dates are drawn as lines.
     """
     if len(picture.axes) != 1 or (
         picture.axes[0].kind in ("times", "up_to")

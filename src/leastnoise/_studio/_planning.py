@@ -295,7 +295,7 @@ class Planning:
         rows = arguments.get("rows", [])
         changes = arguments.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
-            raise InputError("A change must have an object of changes, and a list of rows.")
+            raise InputError("A change must have 'changes', an object, and 'rows', a list.")
         drag = whole("the movement of a slider", arguments.get("drag", 0), 0, 10**9)
         state = self.state
         past = state.past

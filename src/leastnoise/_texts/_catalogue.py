@@ -393,8 +393,8 @@ def make_picture(
     """Return the data from which the chart of a table is drawn.
 
     If ``privacy`` is not None, the axis of answers states its row limit. The cells of nulls and
-    other values are left out in two cases: without them, the chart is a line; or only without them,
-    all other cells can be drawn.
+    other values are left out in two cases: if the chart is then a line, or if all other cells can
+    be drawn only in this way.
     """
     catalogue = catalogue.with_format(table_format(product, catalogue))
     picture = with_number_format(

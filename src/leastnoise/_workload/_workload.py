@@ -361,7 +361,7 @@ class Workload:
         if any(entry.weighted_by is not None for entry in self.statistics):
             raise InputError(
                 "weighted_by can be applied only once; these quantiles already have a weight. "
-                "Leave it out there."
+                "Leave out one of the two weights."
             )
         if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(

@@ -131,7 +131,7 @@ class Units:
     ) -> BoolArray:
         """Choose up to ``max_rows`` random rows of each unit; return their mask.
 
-        No value influences the choice, except through the cells whose rows are bounded.
+        Values influence the choice only through the cells in which ``max_per_cell`` limits rows.
 
         Args:
             max_rows: the number k, at least 1. If there is an allowance, k is the bound of the
