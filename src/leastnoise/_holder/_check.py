@@ -297,13 +297,8 @@ def _all_conditions_hold(conditions: Sequence[BoolArray], rows: int) -> BoolArra
 
 def _count_line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     """Return the number of malformed lines of CSV files for each kind of fault."""
-    from leastnoise._trusted.reading._files import (
-        KINDS,
-        line_fault,
-        open_binary,
-        open_csv,
-        whole_lines,
-    )
+    from leastnoise._trusted.reading._files import KINDS, line_fault, open_csv
+    from leastnoise._trusted.reading._lines import open_binary, whole_lines
     from leastnoise._trusted.reading.helpers._locations import find_files
 
     if isinstance(path, CSV):

@@ -28,7 +28,7 @@ from leastnoise._domain import (
     PerCellBound,
     Reading,
 )
-from leastnoise._trusted.reading import CSV, ReadRequest, _files, _read, read
+from leastnoise._trusted.reading import CSV, ReadRequest, _files, _lines, _read, read
 from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.pools import FIELDS, JUNK
 from trusted.reading.sources import POOLS
@@ -274,8 +274,9 @@ class Pair:
                 stack.enter_context(
                     mock.patch(f"leastnoise._trusted.reading.{name}.CHUNK", self.limits["CHUNK"])
                 )
-            for name in ("BLOCK", "LONGEST"):
-                stack.enter_context(mock.patch.object(_files, name, self.limits[name]))
+            stack.enter_context(mock.patch.object(_lines, "BLOCK", self.limits["BLOCK"]))
+            for module in (_files, _lines):
+                stack.enter_context(mock.patch.object(module, "LONGEST", self.limits["LONGEST"]))
             return [self._table(source, keys) for source, keys in self.sources]
 
     def _table(self, source, keys):

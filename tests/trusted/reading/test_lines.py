@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._trusted.reading import _files
+from leastnoise._trusted.reading import _files, _lines
 from leastnoise._trusted.reading._files import (
     WORD,
     parse_lines,
@@ -16,8 +16,8 @@ from leastnoise._trusted.reading._files import (
     plain_lines,
     split_line,
     to_texts,
-    whole_lines,
 )
+from leastnoise._trusted.reading._lines import whole_lines
 
 ODD = [
     b"a",
@@ -80,8 +80,9 @@ def at_once(content, delimiter, width, places):
 def test_line_blocks_split_like_single_lines(delimiter, content, width, block, longest):
     content = content.replace(b",", delimiter)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_files, "BLOCK", block)
-        patch.setattr(_files, "LONGEST", longest)
+        patch.setattr(_lines, "BLOCK", block)
+        for module in (_files, _lines):
+            patch.setattr(module, "LONGEST", longest)
         expected = by_hand(content, delimiter, width, longest)
         assert at_once(content, delimiter, width, range(width)) == expected
         assert at_once(content, delimiter, width, [width - 1]) == [

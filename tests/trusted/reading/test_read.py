@@ -194,7 +194,7 @@ def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
     expected = rows_of(read(everything, domain))
     for name in ("_column", "_files", "_frames"):
         monkeypatch.setattr(f"leastnoise._trusted.reading.{name}.CHUNK", 3)
-    monkeypatch.setattr("leastnoise._trusted.reading._files.BLOCK", 40)
+    monkeypatch.setattr("leastnoise._trusted.reading._lines.BLOCK", 40)
     calls = []
     monkeypatch.setattr(RowProgress, "show", lambda _, *numbers: calls.append(numbers))
     progress = RowProgress(Progress("reading"), "reading", "done")

@@ -22,14 +22,11 @@ column ``key``, which has the text ``value``. Hive and Spark write such folders.
 
 import codecs
 import glob
-import gzip
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +55,13 @@ from leastnoise._trusted.reading._column import (
     to_column,
     word_texts,
 )
+from leastnoise._trusted.reading._lines import (
+    DAMAGED,
+    LONGEST,
+    NO_RECORD,
+    open_binary,
+    whole_lines,
+)
 from leastnoise._trusted.reading._words import WORD, Bytes, distinct_words, words_of
 from leastnoise._trusted.reading.helpers._column_types import arrow_value_types, common_value_types
 from leastnoise._trusted.reading.helpers._locations import (
@@ -82,11 +86,6 @@ from leastnoise._trusted.reading.helpers._locations import (
     find_files,
 )
 
-# The largest number of bytes of a line; the LF is not counted.
-LONGEST = 2_000_000
-BLOCK = 2**20
-NO_RECORD = b'"\n'
-"""A line that is not a record of any file, because its quote does not close."""
 _LF = 10
 _CR = 13
 _QUOTE = 34
@@ -100,39 +99,6 @@ _DELIMITERS = ",;\t|"
 # a quoted name.
 _QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
 _NAME_START = r'(?:^|%s)"'
-_DAMAGED = (OSError, EOFError, zlib.error)
-
-
-def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    r"""Read a file in blocks, each of which ends at the end of a line.
-
-    ``read`` returns at most the requested number of bytes, and no bytes at the end of the file. A
-    line that is too long is replaced by ``NO_RECORD``.
-
-    >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
-    [b'a,1\n', b'b,2\n']
-    """
-    incomplete_line = b""
-    dropping = False
-    while block := read(BLOCK):
-        if dropping:
-            _, feed, block = block.partition(b"\n")
-            dropping = not feed
-            if feed:
-                yield NO_RECORD
-        end = block.rfind(b"\n") + 1
-        if end:
-            yield incomplete_line + block[:end]
-            incomplete_line = block[end:]
-        else:
-            incomplete_line += block
-        if len(incomplete_line) > LONGEST:
-            incomplete_line = b""
-            dropping = True
-    if dropping:
-        yield NO_RECORD
-    if incomplete_line:
-        yield incomplete_line + b"\n"
 
 
 def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> list[bytes] | None:
@@ -432,7 +398,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
                     opened.readline(_MOST_HEADER_BYTES + 1)
                 for block in whole_lines(opened.read):
                     yield partial(in_columns, block)
-        except _DAMAGED:
+        except DAMAGED:
             raise InputError(message(NOT_WHOLE, what=description)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
@@ -495,16 +461,6 @@ def _decode_bytes(raw: Any, decoding_table: str) -> object:
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
 
-def open_binary(path: Path) -> BufferedIOBase:
-    """Open a file for reading bytes.
-
-    If the name of the file ends in ``.gz``, the bytes are decompressed.
-    """
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rb")
-    return path.open("rb")
-
-
 # The first bytes of files that are not CSV, or are in an unsupported encoding.
 _BEGINNINGS = {
     b"\x1f\x8b": "a gzip file",
@@ -522,7 +478,7 @@ def _first_line(path: Path, description: str, layout: CSV) -> str:
     try:
         with open_binary(path) as opened:
             line: bytes = opened.readline(_MOST_HEADER_BYTES)
-    except _DAMAGED:
+    except DAMAGED:
         raise InputError(message(NO_CSV, what=description)) from None
     for beginning, form in _BEGINNINGS.items():
         if line.startswith(beginning):
