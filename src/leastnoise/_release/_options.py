@@ -80,6 +80,18 @@ OCCASIONAL_COLUMNS = (
 )
 """Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
+# further options that a manifest has only if they are set
+_OMITTED_IF_EMPTY = (
+    "labels",
+    "names",
+    "survey",
+    "sdmx",
+    "statements",
+    "today",
+    "joined_on",
+    "rows",
+    "searches",
+)
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written.
 
@@ -459,23 +471,7 @@ class Options:
         exact_texts = {
             name: _exact_to_json(value) for name, value in exact.items() if value is not None
         }
-        optional = {
-            name: values.pop(name)
-            for name in (
-                "title",
-                "source",
-                "agency",
-                "labels",
-                "names",
-                "survey",
-                "sdmx",
-                "statements",
-                "today",
-                "joined_on",
-                "rows",
-                "searches",
-            )
-        }
+        optional = {name: values.pop(name) for name in (*_PUBLICATION_TEXTS, *_OMITTED_IF_EMPTY)}
         if len(values["languages"]) == 1:
             del values["languages"]
         if not self.is_controlled:
