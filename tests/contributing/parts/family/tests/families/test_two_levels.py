@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._families import NotApplicable, gram_of, two_levels
-from leastnoise._trusted.linop import AllRanges, dense
+from leastnoise._trusted.linop import AllRanges, Identity, dense
 
 
 def test_two_levels_measures_cells_and_runs():
@@ -13,6 +13,10 @@ def test_two_levels_measures_cells_and_runs():
     assert sorted(measured.tolist()) == sorted([*runs.tolist(), *np.eye(6).tolist()])
 
 
-def test_two_levels_needs_four_cells():
-    with pytest.raises(NotApplicable, match="there are 3 cells; at least 4 are needed"):
-        two_levels(gram_of(AllRanges(3)), 1)
+def test_two_levels_of_three_cells_are_the_cells():
+    assert (dense(two_levels(gram_of(AllRanges(3)), 1).operator) == np.eye(3)).all()
+
+
+def test_two_levels_refuses_long_attributes():
+    with pytest.raises(NotApplicable, match="there are 65,537 cells; at most 65,536"):
+        two_levels(gram_of(Identity(65_537)), 1)
