@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import leastnoise as ln
+from leastnoise._cli import load_command
 from leastnoise._publication import EXPORTS, FILL_IN, REVIEW
 from leastnoise._trusted.accounting import PureDP
 from leastnoise._trusted.check import InputError
@@ -29,6 +30,13 @@ def test_page_of_commands_has_every_export():
     page = Path(__file__).parents[2].joinpath("docs", "commands.md").read_text("utf-8")
     missing = [name for name in EXPORTS if f"\n| `{name}` |" not in page]
     assert missing == [], f"describe {missing} in the table of exports of docs/commands.md"
+
+
+def test_help_and_docstring_describe_every_export():
+    command_help = load_command("export").help
+    for text, pattern in ((command_help, "{} ("), (ln.export.__doc__, "``{}`` (")):
+        missing = [name for name in EXPORTS if pattern.format(name) not in " ".join(text.split())]
+        assert missing == [], f"describe {missing} in the command `export` and in `ln.export`"
 
 
 @pytest.fixture
