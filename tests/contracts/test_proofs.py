@@ -38,7 +38,10 @@ def test_every_label_of_a_proof_stands_in_the_code(page):
         for label in labels_of(page)
         if not any(re.search(rf"\b{label}\b", text) for text in texts)
     }
-    assert missing == set()
+    assert not missing, (
+        f"{page.name} has the labels {sorted(missing)}, which no file of its table names. Name a "
+        "label where the code relies on it, or remove it from the page."
+    )
 
 
 @pytest.mark.parametrize("file", sorted({entry.file for entry in PROVED}), ids=name_of)
@@ -56,7 +59,11 @@ def test_every_label_in_the_code_is_proved(file):
     )
     used = set(re.findall(rf"\b([{letters}]\d)\b", file.read_text("utf-8"))) if letters else set()
 
-    assert used - labels == set()
+    unproved = sorted(used - labels)
+    assert not unproved, (
+        f"{file.name} names {unproved}, which are not labels of its proof pages. Add the statement "
+        "to the page, or correct the label."
+    )
 
 
 def test_every_trusted_file_has_a_proof():
