@@ -114,6 +114,7 @@ ALL_OPTIONS = {
     "title": "People",
     "source": "A register",
     "agency": "OFFICE",
+    "contact": "office@example.org",
     "statements": (
         "SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",
         "SELECT sex, age, COUNT(*) * COUNT(*) AS square FROM people GROUP BY sex, age",
