@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,7 @@ def test_page_is_written_in_each_language(written):
     assert f"<h1>{title}</h1>" in english
     title = (
         "Mittleres Nettoeinkommen nach Bundesland und Geschlecht, EUR je Jahr: "
-        "2025 im Vergleich mit 2024"
+        "2025 und 2024 im Vergleich"
     )
     assert f"<h1>{title}</h1>" in german
     assert 'href="comparison.de.html"' in english
@@ -175,6 +176,26 @@ def test_table_shows_intervals_in_local_notation(incomes):
     assert f"Bei {view.counts.above} von 6 Differenzen" in view.lead
 
 
+@pytest.mark.parametrize(
+    ("key", "lead"),
+    [
+        ("value", "For all 6 differences, the whole interval is above 0."),
+        ("unclear", "All 6 intervals contain 0, so no direction is certain."),
+        ("suppressed", "The difference is not published."),
+    ],
+)
+def test_lead_counts_directions(incomes, key, lead):
+    ones = np.ones(incomes.numbers["difference"].shape)
+    ends = {"value": (ones, 2 * ones), "unclear": (-ones, ones), "suppressed": (np.nan, np.nan)}
+    low, high = ends[key]
+    numbers = {**incomes.numbers, "difference_low": low * ones, "difference_high": high * ones}
+    assert view_in(replace(incomes, numbers=numbers), "en").lead == lead
+    if key == "value":
+        swapped = {**numbers, "difference_low": -2 * ones, "difference_high": -ones}
+        lead = view_in(replace(incomes, numbers=swapped), "de").lead
+        assert lead == "Bei allen 6 Differenzen liegt das ganze Intervall unter 0."
+
+
 def test_rates_differ_by_percentage_points(years):
     view = view_in(ln.compare_releases(*years, mean="poor", by=["region"]), "en")
     assert view.quantity_title == "Poverty rate by region"
@@ -188,7 +209,7 @@ def test_rates_differ_by_percentage_points(years):
 
 def test_titles_name_counts_shares_and_selected_rows(years):
     counts = view_in(ln.compare_releases(*years, by=["sex"], where={"region": "AT1"}), "de")
-    assert counts.title == ("Befragte Personen nach Geschlecht: 2025 im Vergleich mit 2024")
+    assert counts.title == ("Befragte Personen nach Geschlecht: 2025 und 2024 im Vergleich")
     assert counts.explanations[-1] == (
         "Verglichen werden nur befragte Personen mit Bundesland = Wien."
     )
@@ -202,11 +223,11 @@ def test_titles_name_counts_shares_and_selected_rows(years):
 def test_groups_of_one_release_have_their_labels(years):
     groups = ln.compare_groups(years[0], "sex", "f", "m", mean="income", by=["region"])
     view = view_in(groups, "de")
-    assert view.title.endswith("Frauen im Vergleich mit Männer")
+    assert view.title.endswith(": Frauen und Männer im Vergleich")
     assert view.number_headings[:2] == ["Frauen", "Männer"]
     each = ln.compare_groups(years[0], "region", ["AT1", "AT2"], "AT3", each=True)
     view = view_in(each, "en")
-    assert view.title == "Persons in total: Vienna and Tirol compared with Salzburg"
+    assert view.title == "Persons in total: Vienna and Tirol, each compared with Salzburg"
     assert [row[0] for row in view.rows()] == ["Vienna", "Tirol"]
     assert "hold together" in view.coverage_notes[1]
 

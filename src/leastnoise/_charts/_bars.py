@@ -258,7 +258,6 @@ def draw_dots(plot: DotPlot) -> Spec:
         "height": height,
         "encoding": {"y": key, **row_encoding},
         "layer": [
-            *_zero_layers(plot, x),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.6},
                 "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
@@ -270,21 +269,20 @@ def draw_dots(plot: DotPlot) -> Spec:
             },
         ],
     }
+    if plot.marks_zero:
+        spec = _with_zero_line(spec, x)
     return complete_spec(spec)
 
 
-def _zero_layers(plot: DotPlot, x_encoding: Spec) -> list[Spec]:
-    """Return the Vega-Lite layer of a line at 0; none if the plot does not mark 0."""
-    if not plot.marks_zero:
-        return []
-    encoding = {
-        "x": {**x_encoding, "datum": 0},
-        "y": {"value": 0},
-        "y2": {"value": "height"},
-        "yOffset": None,
-        "color": {"value": MUTED},
+def _with_zero_line(spec: Spec, x_encoding: Spec) -> Spec:
+    """Return the specification of a dot plot with a dashed line at 0 behind the dots."""
+    line = {
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
+        "encoding": {"x": {**x_encoding, "datum": 0}},
     }
-    return [{"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": encoding}]
+    dots = {"encoding": spec["encoding"], "layer": spec["layer"]}
+    rest = {name: value for name, value in spec.items() if name not in dots}
+    return {**rest, "layer": [line, dots]}
 
 
 def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> list[Spec]:

@@ -24,6 +24,7 @@ from leastnoise._error import (
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
 from leastnoise._estimation._comparisons import (
     ComparedPair,
+    ComparisonMixin,
     ComparisonSubject,
     estimate_compared_pair,
     group_keys,
@@ -43,7 +44,7 @@ from leastnoise._estimation._joint_intervals import (
     simulate_samples,
 )
 from leastnoise._estimation._least_squares import Estimate
-from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._frames import Columns, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import refuse
@@ -61,7 +62,7 @@ _PRIOR_ROWS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ABTest(TabularMixin):
+class ABTest(ComparisonMixin):
     """The effect of a treatment: a difference of means with its interval.
 
     Attributes:

@@ -3,14 +3,16 @@
 All functions only post-process the measurements of finished releases, which costs no budget.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
 from leastnoise._domain import Domain, column_measures
 from leastnoise._error import (
     ComparisonInterval,
@@ -82,8 +84,44 @@ class ComparisonSubject:
     has_common_noise: bool = False
 
 
+class ComparisonMixin(TabularMixin):
+    """Draws the differences of a comparison as a chart.
+
+    Attributes:
+        by: the names of the columns of the groups.
+        labels: the labels of the groups along each column of ``by``.
+        numbers: the columns of numbers, with ``difference`` and its interval.
+    """
+
+    __slots__ = ()
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    numbers: Mapping[str, FloatArray]
+
+    def plot(self) -> Any:
+        """Return an Altair chart of the differences, with a line at 0.
+
+        The intervals include sampling errors if the column ``difference_both_low`` exists.
+        """
+        interval = "difference"
+        if "difference_both_low" in self.numbers:
+            interval = "difference_both"
+        columns = [
+            self.numbers[name].reshape(-1).tolist()
+            for name in ("difference", f"{interval}_low", f"{interval}_high")
+        ]
+        rows = []
+        for labels, value, low, high in zip(itertools.product(*self.labels), *columns, strict=True):
+            rows.append((", ".join(map(str, labels)) or "all", "", value, low, high))
+        plot = DotPlot(
+            title="difference", groups=" x ".join(self.by), rows=tuple(rows), marks_zero=True
+        )
+        return make_altair_chart(draw_dots(plot), self.title)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Differences(TabularMixin):
+class Differences(ComparisonMixin):
     """A quantity in one group compared with the same quantity in another group.
 
     Attributes:

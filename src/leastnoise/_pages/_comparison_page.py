@@ -79,10 +79,7 @@ def list_page_notes(view: ComparisonView) -> list[str]:
 def _list_uncovered(view: ComparisonView) -> list[str]:
     """Return the sentences on errors that intervals do not cover, each once."""
     catalogue = view.catalogue
-    notes = []
-    for release in view.releases:
-        notes += sentences.list_answer_notices(release, catalogue)
-        notes += sentences.list_uncovered_rows(release, catalogue)
+    notes = _list_notes_of_releases(view)
     has_sampling_error = view.has_samples or isinstance(view.comparison, ABTest)
     if not has_sampling_error:
         notes.append(catalogue.say("limit_sample"))
@@ -90,7 +87,27 @@ def _list_uncovered(view: ComparisonView) -> list[str]:
         notes.append(catalogue.say("limit_sums"))
     if any(release.options.round is not None for release in view.releases):
         notes.append(catalogue.say("cmp_unrounded_page"))
-    return list(dict.fromkeys(notes))
+    return notes
+
+
+def _list_notes_of_releases(view: ComparisonView) -> list[str]:
+    """Return the sentences on rows that a release leaves out or limits.
+
+    A sentence that is not about all compared releases begins with the name of its release.
+    """
+    notes_of = [
+        [
+            *sentences.list_answer_notices(release, view.catalogue),
+            *sentences.list_uncovered_rows(release, view.catalogue),
+        ]
+        for release in view.releases
+    ]
+    names = [view.names.first[0], view.names.against]
+    shown = [note for note in notes_of[0] if all(note in notes for notes in notes_of)]
+    common = {*shown}
+    for name, notes in zip(names, notes_of, strict=False):
+        shown += [f"{name}: {note}" for note in notes if note not in common]
+    return list(dict.fromkeys(shown))
 
 
 def render_comparison_page(view: ComparisonView, languages: Sequence[str]) -> str:

@@ -298,7 +298,7 @@ class ComparisonView:
     def title(self) -> str:
         """The title: the quantity, and the two compared groups or releases."""
         return self.catalogue.say(
-            "cmp_title",
+            "cmp_title_each" if self._is_separate else "cmp_title",
             name=self.quantity_title,
             first=self.catalogue.join_names([*self.names.first]),
             against=self.names.against,
@@ -395,16 +395,22 @@ class ComparisonView:
     def lead(self) -> str:
         """A sentence on how many differences are certainly not 0."""
         counts = self.counts
-        if len(self._ends[0]) == 1:
-            key = "cmp_lead_one_certain" if counts.above + counts.below else "cmp_lead_one_unclear"
-            return self.catalogue.say("cmp_lead_none" if sum(counts) == 0 else key)
-        return self.catalogue.say(
-            "cmp_lead",
-            all=sum(counts),
-            above=counts.above,
-            below=counts.below,
-            unclear=counts.unclear,
-        )
+        certain = counts.above + counts.below
+        if self.published == 0:
+            key = "cmp_lead_none"
+        elif len(self._ends[0]) == 1:
+            key = "cmp_lead_one_certain" if certain else "cmp_lead_one_unclear"
+        elif certain == 0:
+            key = "cmp_lead_unclear"
+        elif counts.unclear:
+            key = "cmp_lead"
+        elif counts.below == 0:
+            key = "cmp_lead_above"
+        elif counts.above == 0:
+            key = "cmp_lead_below"
+        else:
+            key = "cmp_lead_certain"
+        return self.catalogue.say(key, all=self.published, **counts._asdict())
 
     def rows(self) -> list[list[str]]:
         """Return the texts of each group: labels, then numbers."""
@@ -474,9 +480,9 @@ class ComparisonView:
         if not (second > 0 and math.isfinite(low) and math.isfinite(high)):
             return _NOT_PUBLISHED
         catalogue = self.catalogue.with_format(NumberFormat(percent=True))
-        spread = (high - low) / _SPREADS_OF_INTERVAL
-        ends = [_with_sign(catalogue.format_number(end, spread)) for end in (low, high)]
-        value = _with_sign(catalogue.format_number(lift, spread), has_plus=True)
+        half_width = (high - low) / 2
+        ends = [_with_sign(catalogue.format_number(end, half_width)) for end in (low, high)]
+        value = _with_sign(catalogue.format_number(lift, half_width), has_plus=True)
         return f"{value} ({catalogue.say('from_to', low=ends[0], high=ends[1])})"
 
     @property

@@ -146,6 +146,6 @@ def _describe_rows(workload: Workload, plan: Plan | None, catalogue: Catalogue) 
     if plan is not None:
         dropped = sentences.list_dropped_rows(plan, catalogue)
         texts += [("left_out", sentence) for sentence in dropped]
-        for key, values in sentences.format_public_facts(plan).items():
+        for key, values in sentences.format_public_facts(plan, catalogue).items():
             texts.append(("not_protected", catalogue.say(key, values=values)))
     return tuple(_fact(key, text, catalogue) for key, text in texts)

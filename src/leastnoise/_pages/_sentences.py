@@ -1106,22 +1106,31 @@ def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     return " ".join(map(catalogue.say, keys))
 
 
-def format_public_facts(plan: Plan) -> dict[str, str]:
-    """Return texts on impossible cells and public counts by text key."""
+def format_public_facts(plan: Plan, catalogue: Catalogue = ENGLISH) -> dict[str, str]:
+    """Return texts on impossible cells and public counts by text key.
+
+    Attributes and tables have their display names if the catalogue has names, and otherwise the
+    names in files.
+    """
 
     def list_cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
         if len(labels) > _MOST_LISTED_LABELS:
             labels = [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]
-        return f"{name} {', '.join(labels)}"
+        return f"{name_attribute(name, catalogue)} {', '.join(labels)}"
 
+    public_tables = [table.product for table in public_counts_of_plan(plan)]
+    if catalogue.names.is_empty:
+        public_names = [product.name for product in public_tables]
+    else:
+        public_names = [table_title(product, catalogue) for product in public_tables]
     impossible = "; ".join(
         " x ".join(map(list_cells, cells, cells.values())) for cells in plan.details.impossible
     )
     is_linear = isinstance(plan, LinearPlan)
     facts = {
         "stated_impossible_top_down" if is_linear else "stated_impossible": impossible,
-        "stated_public": "; ".join(table.product.name for table in public_counts_of_plan(plan)),
+        "stated_public": "; ".join(public_names),
     }
     return {key: values for key, values in facts.items() if values}
 
@@ -1167,7 +1176,8 @@ def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             catalogue.say(key, **values) for key, values in release.finding.uncovered_errors(domain)
         ]
     sentences += [
-        catalogue.say(key, values=values) for key, values in format_public_facts(plan).items()
+        catalogue.say(key, values=values)
+        for key, values in format_public_facts(plan, catalogue).items()
     ]
     if list_dropped_rows(release.plan):
         sentences.append(
