@@ -570,3 +570,21 @@ def test_joint_comparisons_by_group_and_level() -> None:
             ln.compare_groups(estimate, "arm", wrong, "A", each=True)
     with pytest.raises(InputError, match="without a common cell"):
         ln.compare_groups(estimate, "arm", ["B", "A"], "A", mean="paid", each=True)
+
+
+def test_plot_draws_differences_and_a_line_at_zero() -> None:
+    domain = ln.Domain(year=[2024, 2025], shop=["a", "b"])
+    plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity")
+    rows = pd.DataFrame({"year": [2024, 2025] * 200, "shop": ["a", "a", "b", "b"] * 100})
+    release = ln.release(plan, rows, seed=1)
+    by_shop = ln.compare_groups(release, "year", 2025, 2024, by=["shop"])
+    spec = by_shop.plot().to_dict()
+    (drawn,) = spec["datasets"].values()
+    assert [row["k0"] for row in drawn] == ["a", "b"]
+    differences = by_shop.numbers["difference"]
+    assert [row["value"] for row in drawn] == pytest.approx(differences.tolist())
+    line, dots = spec["layer"]
+    assert line["encoding"]["x"]["datum"] == 0
+    assert line["encoding"]["x"]["scale"]["zero"] is True
+    assert "y" in dots["encoding"]
+    assert ln.compare_groups(release, "year", 2025, 2024).plot().to_dict()["layer"][0] == line
