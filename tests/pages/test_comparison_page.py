@@ -220,6 +220,22 @@ def test_titles_name_counts_shares_and_selected_rows(years):
     assert shares.is_percent
 
 
+def test_sums_have_their_scale(years):
+    scaled = {**NAMES, "measures": {**NAMES["measures"]}}
+    scaled["measures"]["income"] = {**scaled["measures"]["income"], "scale": 1000}
+    releases = [
+        replace(release, options=replace(release.options, names=scaled)) for release in years
+    ]
+    sums = ln.compare_releases(*releases, sum="income", by=["region"])
+    catalogue = releases[0].options.catalogue("en", scaled=True)
+    view = ComparisonView(comparison=sums, catalogue=catalogue)
+    difference = sums.numbers["difference"][0] / 1000
+    shown = float(view.rows()[0][3].replace(",", ""))
+    assert shown == pytest.approx(difference, rel=0.01)
+    assert view.dots().rows[0][2] == pytest.approx(difference)
+    assert "thousand" in view.axis_title.lower()
+
+
 def test_groups_of_one_release_have_their_labels(years):
     groups = ln.compare_groups(years[0], "sex", "f", "m", mean="income", by=["region"])
     view = view_in(groups, "de")

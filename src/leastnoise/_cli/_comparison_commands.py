@@ -283,7 +283,7 @@ def _make_view(
         catalogue = catalogue_of(comparison, language)
     else:
         (release, *_) = releases_of(comparison)
-        catalogue = release.options.terminal_catalogue
+        catalogue = release.options.scaled_terminal_catalogue
     return ComparisonView(comparison=comparison, catalogue=catalogue, labels=labels)
 
 

@@ -68,7 +68,7 @@ def list_page_files(comparison: ComparisonResult, language: str = "") -> list[st
 
 def catalogue_of(comparison: ComparisonResult, language: str) -> Catalogue:
     """Return the catalogue of a language, with the names of the first release."""
-    return releases_of(comparison)[0].options.catalogue(language)
+    return releases_of(comparison)[0].options.catalogue(language, scaled=True)
 
 
 def list_page_notes(view: ComparisonView) -> list[str]:

@@ -461,11 +461,12 @@ class ComparisonView:
             has_plus: whether a positive difference has a sign.
         """
         catalogue = self._with_format
-        number_format = replace(catalogue.number_format, percent=False)
-        number = catalogue.with_format(number_format).format_number(
-            self._scale * change, self._scale * spread
-        )
-        return _with_sign(number, has_plus=has_plus)
+        number_format = catalogue.number_format
+        if number_format.percent:
+            catalogue = catalogue.with_format(replace(number_format, percent=False))
+            change = 100 * change
+            spread = 100 * spread
+        return _with_sign(catalogue.format_number(change, spread), has_plus=has_plus)
 
     def _with_points(self, text: str) -> str:
         """Return differences with the unit of differences between percentages, if needed."""
@@ -543,8 +544,8 @@ class ComparisonView:
 
     @property
     def _scale(self) -> float:
-        """The factor of values in charts: 100 for percentages."""
-        return 100.0 if self.is_percent else 1.0
+        """The factor of values in charts: 100 for percentages, or the scale of sums."""
+        return self._with_format.number_format.factor
 
     def _axes(self) -> tuple[Axis, ...]:
         """Return a chart axis for each key."""
