@@ -346,11 +346,11 @@ ALWAYS = {
     "index_note",
 }
 # Clauses, labels, charts, and texts of other pages. tests/release sees names, surveys and squares,
-# tests/profile the profiles, tests/session and tests/release the numbers of rows that are left out
-# or clipped, and tests/mechanisms, session and spec the texts of data-dependent strategies and of
-# specs.
+# tests/profile the profiles, tests/pages the comparisons, tests/session and tests/release the
+# numbers of rows that are left out or clipped, and tests/mechanisms, session and spec the texts of
+# data-dependent strategies and of specs.
 ELSEWHERE = re.compile(
-    r"null_cell|outside_cell|measure_weights|(sdmx|scale|be|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
+    r"null_cell|outside_cell|measure_weights|(sdmx|scale|be|cmp|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
     r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|"
     r"error_ratio|fact)_\w+|"
     r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
