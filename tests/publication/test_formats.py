@@ -456,7 +456,8 @@ def census(tmp_path_factory):
         "units": {"rows": "PS", "pay": "EUR"},
     }
     out = tmp_path_factory.mktemp("census") / "out"
-    options = ln.Options(formats=["sdmx"], language="de", names=names, sdmx=sdmx)
+    title = {"en": "Census", "de": "Volkszählung"}
+    options = ln.Options(formats=["sdmx"], language="de", names=names, sdmx=sdmx, title=title)
     plan = ln.plan(workload, ln.ZCDP(9), strategy="identity")
     return out, ln.release(plan, rows, seed=3, out=out, options=options)
 
@@ -504,6 +505,9 @@ def test_sdmx_names_are_in_all_languages(census):
     euros = next(code for code in units.iter(f"{STRUCTURE}Code") if code.get("id") == "EUR")
     texts = {name.get(language): name.text for name in euros.findall(f"{COMMON}Name")}
     assert texts == {"de": "EUR je Jahr", "en": "EUR a year"}
+    flow = next(tree.iter(f"{STRUCTURE}Dataflow"))
+    descriptions = {text.get(language): text.text for text in flow.findall(f"{COMMON}Description")}
+    assert descriptions == {"de": "Volkszählung", "en": "Census"}
     header = (out / "answers/rows.sdmx.csv").read_text(encoding="utf-8").splitlines()[0]
     assert "REF_AREA: Gemeinde" in header
     assert "OBS_VALUE: Ergebnis" in header

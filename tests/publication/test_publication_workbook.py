@@ -138,3 +138,20 @@ def test_shares_have_the_notation_of_the_language(published):
 def test_notes_sheet_says_what_low_and_high_are(book):
     notes = " ".join(texts_of(book.worksheets[-1]))
     assert "The ends of an interval (low and high) are the answer" in notes
+
+
+def test_contents_list_parts_of_statistics_last(tmp_path):
+    domain = ln.Domain(
+        {"place": ["A", "B"], "sex": ["f", "m"]}, measures={"pay": ln.Measure("pay", 0, 9)}
+    ).as_complete()
+    workload = ln.mean_queries(domain, of="pay", by=["sex"]) + ln.queries(domain, place="identity")
+    rows = pd.DataFrame({"place": ["A", "B"] * 50, "sex": ["f", "m"] * 50, "pay": 5})
+    options = ln.Options(formats=["xlsx"])
+    out = tmp_path / "out"
+    ln.release(ln.plan(workload, ln.ZCDP(1)), rows, seed=3, out=out, options=options)
+    contents = openpyxl.load_workbook(out / "publication.xlsx").worksheets[0]
+    ids = [cell.value for cell in contents["A"]]
+    heading = "Numbers from which means, quantiles and other statistics are computed"
+    position = [cell.value for cell in contents["B"]].index(heading)
+    assert [text for text in ids[position:] if text] == ["q1", "q2"]
+    assert [text for text in ids[:position] if text][-2:] == ["q3", "s1"]

@@ -239,7 +239,10 @@ def _read_labels(
     """Return the short names of two releases; an empty list if their titles name them."""
     if text is not None:
         return [label.strip() for label in text.split(",")]
-    if shorten_titles(*(release.options.text("title") for release in releases)) is not None:
+    titles = [
+        release.options.text("title", release.options.terminal_language) for release in releases
+    ]
+    if shorten_titles(*titles) is not None:
         return []
     names = [directory.resolve().name for directory in directories]
     return names if len({*names}) > 1 else []

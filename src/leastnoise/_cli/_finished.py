@@ -186,7 +186,7 @@ def _print_overview(release: Release, directory: Path) -> None:
 def _overview_facts(release: Release) -> list[tuple[str, str]]:
     """Return labels and texts of the facts about a release, and its notices."""
     facts = []
-    title = release.options.text("title")
+    title = release.options.text("title", release.options.terminal_language)
     if title:
         facts.append(("title", title))
     catalogue = release.options.terminal_catalogue

@@ -824,11 +824,21 @@ class SdmxMessages:
         ]
         return self._observations(flow, table, columns, merged.observation_codes(table))
 
-    def _describe_release(self) -> str:
-        """Return a text with the title, source and row limit of the release."""
+    def _describe_release(self) -> LocalTexts:
+        """Return the title, source and row limit of the release, by language."""
         options = self.release.options
-        facts = [options.text("title"), options.text("source"), describe_row_limit(self.release)]
-        return ". ".join(fact for fact in facts if fact)
+        descriptions = []
+        for catalogue in _catalogues(options):
+            language = catalogue.language
+            facts = [
+                options.text("title", language),
+                options.text("source", language),
+                describe_row_limit(self.release, catalogue),
+            ]
+            text = ". ".join(fact for fact in facts if fact)
+            if text:
+                descriptions.append((language, text))
+        return tuple(descriptions)
 
     def close(self) -> None:
         """Write the structure message: concepts, code lists and data flows.

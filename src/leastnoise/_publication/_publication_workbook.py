@@ -304,18 +304,31 @@ class PublicationWorkbook:
         self._formats: dict[tuple[tuple[str, object], ...], Any] = {}
         self._contents = self._book.add_worksheet(self._say("book_contents"))
         self._listed: list[tuple[str, str, str, str]] = []
+        workload = release.plan.workload
+        # The counts and sums from which statistics are computed come last in the contents.
+        self._parts = {
+            product.table_key
+            for statistic in workload.statistics
+            for product in workload.tables_of(statistic)
+        }
+        self._listed_parts: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
         """Write a table or a statistic to a new sheet."""
         if result.cells > _MOST_PUBLISHED_CELLS:
             title = make_title(result, self._catalogue)
-            self._listed.append((result.id, title, self._say("book_too_large"), ""))
+            self._list_of(result).append((result.id, title, self._say("book_too_large"), ""))
             return
         table = make_publication_table(result, self._release, self._catalogue)
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", result.id)
         sheet = self._book.add_worksheet(name)
-        self._listed.append((table.id, table.title, table.unit, name))
+        self._list_of(result).append((table.id, table.title, table.unit, name))
         _SheetWriter(self, sheet, table).write()
+
+    def _list_of(self, result: ResultTable) -> list[tuple[str, str, str, str]]:
+        """Return the list of the contents to which a table or a statistic belongs."""
+        is_part = isinstance(result, AnswerTable) and result.product.table_key in self._parts
+        return self._listed_parts if is_part else self._listed
 
     def close(self) -> None:
         """Write the sheets of contents and notes, and save the workbook."""
@@ -400,26 +413,41 @@ class PublicationWorkbook:
         for column, key in enumerate(("book_number", "book_table", "book_unit")):
             text = self._say(key)
             sheet.write_string(row, column, capitalize(text), heading)
-        for number, (table_id, title, unit, name) in enumerate(self._listed, row + 1):
-            style = {"text_wrap": True, "valign": "top"}
-            sheet.write_string(number, 0, table_id, self.format(**style))
-            if name:
-                link = self.format(font_color="#1d5b8c", underline=1, **style)
-                sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _remove_surrogates(title))
-            else:
-                sheet.write_string(number, 1, _remove_surrogates(title), self.format(**style))
-            sheet.write_string(number, 2, _remove_surrogates(unit), self.format(**style))
-            lines = max(_count_lines(title, widths[1]), _count_lines(unit, widths[2]))
-            sheet.set_row(number, _LINE_HEIGHT * lines)
+        row = self._write_entries(row + 1, self._listed, widths)
+        if self._listed_parts:
+            if self._listed:
+                sheet.write_string(row + 1, 1, self._say("book_parts"), self.format(bold=True))
+                row += 2
+            self._write_entries(row, self._listed_parts, widths)
         self._set_page(sheet)
         if sum(widths) > _PORTRAIT_CHARACTERS:
             sheet.set_landscape()
         sheet.activate()
 
+    def _write_entries(
+        self, row: int, entries: Sequence[tuple[str, str, str, str]], widths: Sequence[int]
+    ) -> int:
+        """Write a line of the contents for each entry; return the next row's number."""
+        sheet = self._contents
+        style = {"text_wrap": True, "valign": "top"}
+        plain = self.format(**style)
+        link = self.format(font_color="#1d5b8c", underline=1, **style)
+        for number, (table_id, title, unit, name) in enumerate(entries, row):
+            sheet.write_string(number, 0, table_id, plain)
+            if name:
+                sheet.write_url(number, 1, f"internal:'{name}'!A1", link, _remove_surrogates(title))
+            else:
+                sheet.write_string(number, 1, _remove_surrogates(title), plain)
+            sheet.write_string(number, 2, _remove_surrogates(unit), plain)
+            lines = max(_count_lines(title, widths[1]), _count_lines(unit, widths[2]))
+            sheet.set_row(number, _LINE_HEIGHT * lines)
+        return row + len(entries)
+
     def _contents_widths(self) -> tuple[int, int, int]:
         """Return the widths of the columns of the contents, in characters."""
-        titles = [len(title) for _, title, _, _ in self._listed]
-        units = [len(unit) for _, _, unit, _ in self._listed]
+        entries = [*self._listed, *self._listed_parts]
+        titles = [len(title) for _, title, _, _ in entries]
+        units = [len(unit) for _, _, unit, _ in entries]
         title_width = min(max([*titles, _LEAST_WIDTH]) + 2, _MOST_TITLE_WIDTH)
         unit_width = min(max([*units, _LEAST_WIDTH]) + 2, _MOST_UNIT_WIDTH)
         return 6, title_width, unit_width
