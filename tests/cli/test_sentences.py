@@ -350,7 +350,8 @@ ALWAYS = {
 # numbers of rows that are left out or clipped, and tests/mechanisms, session and spec the texts of
 # data-dependent strategies and of specs.
 ELSEWHERE = re.compile(
-    r"null_cell|outside_cell|measure_weights|(sdmx|scale|be|cmp|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
+    r"null_cell|outside_cell|measure_weights|"
+    r"(sdmx|scale|be|cmp|pf|fit|further|sd|series|st|js|col|h|s|book|f|by|kind|"
     r"column|quantity|fate|how|name|meta|title|unit|aware|stated|regime|largest|exact|"
     r"error_ratio|fact)_\w+|"
     r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
@@ -358,11 +359,13 @@ ELSEWHERE = re.compile(
     r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts(_changes)?|sums_of|"
     r"protects(_\w+)?|"
     r"size|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|"
-    r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|cite_(row|unit|change_\w+)|points|"
+    r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|points|"
+    r"cite_(row|unit|change_\w+)|"
     r"this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|"
     r"index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|"
     r"statement_noise_only|profile_\w+|utility_\w+|bounds_found|after(_bound|_units)?|alike|other|"
-    r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|from_to(_under)?|over_to|or_(less|more)|"
+    r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|"
+    r"from_to(_under)?|over_to|(under|up_to)_value|or_(less|more)|"
     r"statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|"
     r"from|up_to)(_\w+)?"
 )

@@ -106,3 +106,22 @@ def test_scale_of_a_quantity_without_unit(tmp_path):
 def test_other_scales_are_refused(scale):
     with pytest.raises(ln.InputError, match="names measures pay scale must be one of 1000"):
         ln.Options(names={"measures": {"pay": {"scale": scale}}})
+
+
+def test_prefix_sums_have_labels_in_the_notation_of_the_language(tmp_path):
+    """A label such as "< 20000" has no separators and no words."""
+    domain = ln.Domain({"pay": ln.Bins(0, 30_000, 3, outside="clip")}).as_complete()
+    names = {"attributes": {"pay": {"name": {"en": "pay", "de": "Lohn"}, "unit": "EUR"}}}
+    options = ln.Options(names=names, language="en", formats=["csv", "xlsx"])
+    rows = pd.DataFrame({"pay": [5_000, 15_000, 25_000] * 90})
+    out = tmp_path / "out"
+    plan = ln.plan(ln.queries(domain, pay="prefix"), ln.ZCDP(1))
+    ln.release(plan, rows, seed=1, out=out, options=options)
+    for file, first, last in (
+        ("publication.xlsx", "under 10,000", "up to 30,000"),
+        ("publication.de.xlsx", "unter 10.000", "bis 30.000"),
+    ):
+        labels = [cell.value for cell in openpyxl.load_workbook(out / file)["q1"]["A"]]
+        assert {first, last} <= {*labels}
+    (path,) = (out / "answers").glob("*.csv")
+    assert "< 10000" in path.read_text(encoding="utf-8")

@@ -550,7 +550,10 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
 
 
 def _texts_of_intervals(kind: Kind, catalogue: Catalogue) -> dict[str, str]:
-    """Return texts such as ``25 to under 45`` for bins and for cells between edges."""
+    """Return texts such as ``25 to under 45`` for bins and for cells between edges.
+
+    The labels of prefix sums, such as ``< 45``, have texts too.
+    """
     if not isinstance(kind, (Bins, Edges)):
         return {}
     ends = [catalogue.format_exact(edge) for edge in kind.edges]
@@ -562,6 +565,10 @@ def _texts_of_intervals(kind: Kind, catalogue: Catalogue) -> dict[str, str]:
         elif str(label).endswith(")"):
             key = "from_to_under"
         texts[str(label)] = catalogue.say(key, low=low, high=high)
+        # Prefix sums have the upper edge of their last cell as the label.
+        edge = str(label).rsplit(", ", 1)[1].rstrip(")]")
+        texts[f"< {edge}"] = catalogue.say("under_value", value=high)
+        texts[f"<= {edge}"] = catalogue.say("up_to_value", value=high)
     return texts
 
 
