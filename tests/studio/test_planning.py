@@ -163,7 +163,7 @@ def test_planning_page_states_how_nulls_count(tmp_path):
     facts = state_json(Planning(tmp_path / "people.toml", SPEC + sums).state)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
     assert values.endswith(
-        "Eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
+        "Zeilen ohne Wert tragen zu einer Summe nichts bei und bleiben bei einem Mittelwert "
         "außer Betracht."
     )
     assert "um höchstens 9." in cost

@@ -447,7 +447,13 @@ def _local_texts(key: str, catalogues: Sequence[Catalogue]) -> LocalTexts:
 class DataFlow:
     """An SDMX data flow, which contains one result or several tables.
 
-    The values of the data flow are divided by the scale, a power of ten that ``UNIT_MULT`` states.
+    Attributes:
+        id: the id of the data flow.
+        names: the titles by language, the main language first.
+        dimensions: the dimensions, in the order of the data message.
+        values: the ids of the measure and the attributes of observations.
+        unit: the code of the unit, and its names by language.
+        scale: the power of ten by which the values are divided, which ``UNIT_MULT`` states.
     """
 
     id: str
