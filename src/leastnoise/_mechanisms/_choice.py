@@ -190,7 +190,7 @@ class Candidate:
         return self.plan.expected_error().total_squared_error
 
 
-class Comparison(TabularMixin, tuple[Candidate, ...]):
+class StrategyComparison(TabularMixin, tuple[Candidate, ...]):
     """The results of planning with all strategies, which print as a table."""
 
     __slots__ = ()

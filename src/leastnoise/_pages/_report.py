@@ -819,7 +819,7 @@ class ReportContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class ReportChart:
     """A chart: Vega-Lite specification, title and description in words."""
 
     spec: dict[str, Any]
@@ -854,7 +854,7 @@ class _ContentCollector:
         self._entries: list[TableEntry] = []
         self._summaries: list[Summary] = []
         self._views: list[TableView] = []
-        self._charts: dict[str, Chart] = {}  # keyed by the id of the view
+        self._charts: dict[str, ReportChart] = {}  # keyed by the id of the view
         self._rows_left = MOST_PAGE_ROWS
         self._marks_left = MOST_MARKS
         for statistic in release.statistics:
@@ -869,7 +869,7 @@ class _ContentCollector:
             picture = statistic.picture(catalogue)
             chart_name = statistic.chart_name(catalogue)
             view = _add_caption(view, chart_name, spec, picture, self._release, catalogue)
-            self._charts[view.id] = Chart(spec, view.name, view.description)
+            self._charts[view.id] = ReportChart(spec, view.name, view.description)
         self._views.append(view)
 
     def add(self, table: AnswerTable, entry: TableEntry) -> None:
@@ -894,7 +894,7 @@ class _ContentCollector:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue, table.product)
         if chart is not None and spec is not None:
             description = describe_picture(picture, catalogue)
-            self._charts[view.id] = Chart(spec, picture.name, description)
+            self._charts[view.id] = ReportChart(spec, picture.name, description)
             self._marks_left -= len(spec["data"]["values"])
             if chart.name == "largest":
                 certain_note = _describe_certain_largest(release, table, catalogue)
@@ -918,7 +918,7 @@ class _ContentCollector:
 
 def _add_pictures(
     table_views: list[TableView],
-    charts: Mapping[str, Chart],
+    charts: Mapping[str, ReportChart],
     catalogue: Catalogue,
 ) -> Iterator[TableView]:
     """Yield views with pictures, until the pictures exceed the page's size limit."""

@@ -15,8 +15,8 @@ from leastnoise._error import (
 )
 from leastnoise._mechanisms import (
     SECONDS,
-    Comparison,
     Search,
+    StrategyComparison,
     memory_error_reason,
     planning_seconds,
     try_strategies,
@@ -501,7 +501,7 @@ def compare(
     seconds: float = SECONDS,
     by_name: bool = False,
     custom_strategy: Own = None,
-) -> Comparison:
+) -> StrategyComparison:
     """Plan a workload with every strategy; return the candidates by error.
 
     Strategies that do not apply come last, with the reason.
@@ -550,6 +550,6 @@ def compare(
             candidates += try_strategies(
                 workload, privacy, user_planner(custom_strategy), progress=report_strategy
             )
-    return Comparison(
+    return StrategyComparison(
         sorted(with_best_lower_bounds(candidates), key=lambda candidate: candidate.total)
     )

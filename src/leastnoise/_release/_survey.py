@@ -47,7 +47,7 @@ _LARGEST_NUMBER = 1e15  # in a spec; doubles represent whole numbers up to this 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class SurveyDesign:
     """Public figures about the design of a survey's sample.
 
     Attributes:
@@ -109,7 +109,7 @@ class SamplingRule:
 
     method: str
     values: tuple[float, ...] = ()
-    design: Design | None = None
+    design: SurveyDesign | None = None
 
     def standard_errors(
         self,
@@ -493,7 +493,7 @@ def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRu
         values = stated if isinstance(stated, list) else [stated]
         return SamplingRule(method=method, values=tuple(map(_to_float, values)))
     deviation = rule.get("deviation")
-    design = Design(
+    design = SurveyDesign(
         effect=_to_float(stated),
         sample=_to_float(survey["sample"]),
         population=_to_float(survey["population"]),

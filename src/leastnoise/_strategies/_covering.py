@@ -337,7 +337,7 @@ def _greedy_cover(is_covered: BoolArray) -> list[int]:
     return cover
 
 
-class Design(NamedTuple):
+class CoveringDesign(NamedTuple):
     """Tables to measure, with their weights and the total squared error.
 
     Attributes:
@@ -354,7 +354,7 @@ class Design(NamedTuple):
     start_name: str
 
 
-def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Design:
+def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> CoveringDesign:
     """Return the best tables and weights for Laplace noise.
 
     The tables come from the best start.
@@ -407,7 +407,7 @@ def covering_design(closure: DownwardClosure, coefficients: FloatArray) -> Desig
     kept_tables = [
         int(i) for i in np.argsort(-weights.theta, kind="stable") if weights.theta[i] > 0
     ]
-    return Design(
+    return CoveringDesign(
         tables=tuple(tables[i] for i in kept_tables),
         weights=weights.theta[kept_tables],
         error=weights.error,
@@ -629,7 +629,7 @@ def designed_strategy(
 @lru_cache(maxsize=64)
 def _cached_design(
     shape: tuple[int, ...], block_bytes: tuple[bytes, ...], coefficient_bytes: bytes
-) -> Design:
+) -> CoveringDesign:
     """Return `covering_design`, cached by the content of its arguments.
 
     The same design is needed for several strategies, budgets and neighbour relations.
