@@ -139,7 +139,7 @@ def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> No
     # The plan does not have this query: least squares answers it.
     (table,) = release.answer(ln.queries(DOMAIN, age={"ranges": [(7, 9)]}))
     assert table.approximation_std is None
-    assert "the ends of an interval of least squares" in report(out)
+    assert "(low and high) come from least squares" in report(out)
 
 
 # Two attributes.
