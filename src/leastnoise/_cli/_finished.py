@@ -993,6 +993,7 @@ def synthesize(
             f"They form {numbers.max() + 1:,} units in the column {column}, of "
             f"{len(numbers) / (numbers.max() + 1):.2f} records on average."
         )
+    catalogue = release.options.terminal_catalogue
     count_tables = [table for table in release.tables if records.answers(table.product) is not None]
     print_table(
         "How far tables of the records are from the answers of the release",
@@ -1003,9 +1004,9 @@ def synthesize(
         ),
         [
             (
-                table.name,
+                _table_title(table, catalogue),
                 format_number(records.distance(table)),
-                format_number(table.typical_margin),
+                format_number(table.typical_noise_margin),
             )
             for table in count_tables[:_MOST_TABLES]
         ],

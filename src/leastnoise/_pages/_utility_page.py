@@ -103,6 +103,7 @@ def render_utility_page(records: Records, release: Release, path: Path, language
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         private=release.private,
+        is_survey=bool(release.options.survey),
         others=[(name, other, file.name) for name, other, file in others],
         lead=_format_lead(records, catalogue),
         sentences=tuple(_unit_sentences(records, catalogue)),
@@ -162,7 +163,7 @@ def _compare_table(
         raise ValueError("the records cannot answer the table")
     catalogue = catalogue.with_format(table_format(table.product, catalogue))
     difference = records.distance(table)
-    margin = table.typical_margin
+    margin = table.typical_noise_margin  # records come from this sample
     return TableComparison(
         number=number,
         title=table_title(table.product, catalogue),
@@ -191,7 +192,7 @@ def _list_cell_views(
 ) -> Iterator[CellView]:
     """Yield the cells with the largest released answers, in table order."""
     answers = table.answer.reshape(-1)
-    margins = table.margins_with_sampling.reshape(-1)
+    margins = table.margins.reshape(-1)
     labels = [", ".join(pair) for pair in combine(*table.display_labels)]
     largest = np.argsort(-np.nan_to_num(answers), kind="stable")[:_MOST_CELLS]
     for position in sorted(largest.tolist()):

@@ -334,10 +334,12 @@ class AnswerTable(ResultTable):
 
         The margin is in rows or in the unit of the measure, and includes a stated sampling error.
         """
-        published_margins = self.margins_with_sampling[~np.isnan(self.margins_with_sampling)]
-        if published_margins.size:
-            return math.sqrt(float(np.mean(published_margins**2)))
-        return math.nan
+        return _root_mean_square(self.margins_with_sampling)
+
+    @property
+    def typical_noise_margin(self) -> float:
+        """The root mean square of the margins without a stated sampling error; NaN for none."""
+        return _root_mean_square(self.margins)
 
     @property
     def largest_margin(self) -> float:
@@ -514,6 +516,14 @@ def _name_cell(name: str, label: str) -> str:
     if label.startswith("<"):
         return f"{name} {label}"
     return f"{name}={label}"
+
+
+def _root_mean_square(margins: FloatArray) -> float:
+    """Return the root mean square of the margins that are published; NaN without any."""
+    published = margins[~np.isnan(margins)]
+    if not published.size:
+        return math.nan
+    return math.sqrt(float(np.mean(published**2)))
 
 
 def typical_half_width(low: FloatArray, high: FloatArray) -> float:
