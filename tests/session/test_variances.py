@@ -237,7 +237,7 @@ def test_unsuitable_requests_are_refused() -> None:
     )
     with pytest.raises(ln.InputError, match="of must be a measure of values of rows"):
         ln.variance_queries(domain, "total")
-    with pytest.raises(ln.InputError, match="regressions have no weights"):
+    with pytest.raises(ln.InputError, match="R\\^2 have no weights"):
         ln.variance_queries(domain, "pay").weighted_by("weight")
     means = ln.release(
         ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1)),
