@@ -61,6 +61,24 @@ def test_small_attribute_and_total_can_be_searched() -> None:
     assert {block.attributes for block, _ in strategy.blocks} == {(), ("a",)}
 
 
+@pytest.mark.parametrize("strategy", ["level_tree", "haar"])
+@pytest.mark.parametrize("sizes", [(40, 24), (40, 24, 12), (16, 12, 10, 8)])
+def test_weighted_trees_of_products_keep_their_errors(
+    strategy: str, sizes: tuple[int, ...]
+) -> None:
+    """At rho 1/2 the squared error of a product is the product over its attributes."""
+    attributes = {f"x{size}": Integers(1, size) for size in sizes}
+    domain = Domain(attributes)
+
+    def squared_error(*names: str) -> float:
+        workload = queries(domain, dict.fromkeys(names, "prefix"))
+        planned = plan(workload, ZCDP("1/2"), strategy=strategy)
+        return planned.expected_error().total_squared_error
+
+    expected = math.prod(squared_error(name) for name in attributes)
+    assert squared_error(*attributes) == pytest.approx(expected, rel=2e-3)
+
+
 def test_many_laplace_tables_have_drawable_scales() -> None:
     """Weights that the optimiser leaves at next to nothing are dropped."""
     workload = marginals(Domain({f"a{place:02d}": Coded(10) for place in range(12)}), upto=2)

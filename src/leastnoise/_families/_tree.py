@@ -61,7 +61,10 @@ _REFITTED_CHAINS_SMALL = 32
 _REFITTED_CHAINS_LARGE = 4
 _REFIT_STEPS = 20  # common steps on the weights of the chains without their negligible levels
 _LEAST_KEPT_FACTOR = 1.01  # levels of less than this factor times the least weight are dropped
-_WEIGHT_BITS = 20  # bits of row weights
+_WEIGHT_BITS = 20  # the most bits of row weights
+# The least bits of row weights: with 5 bits, the error of a tree on four attributes was 0.02%
+# larger than with 9.
+_LEAST_WEIGHT_BITS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -337,22 +340,27 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
     return np.asarray(weights / np.linalg.norm(weights, ord=norm))
 
 
-def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> FittedFamily:
-    """Return a hierarchy with scaled nodes, rounded to integers.
+def tree_factor(
+    size: int, widths: Sequence[int], scales: Sequence[FloatArray], bits: int = _WEIGHT_BITS
+) -> FittedFamily:
+    """Return a hierarchy with scaled nodes, rounded to integers of ``bits`` bits.
 
     Levels of weight 0 are dropped.
     """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
-    return _round_row_weights(tree, np.concatenate([scales[level] for level in used]))
+    return _round_row_weights(tree, np.concatenate([scales[level] for level in used]), bits)
 
 
-def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFamily:
+def _round_row_weights(operator: Haar | Tree, weights: FloatArray, bits: int) -> FittedFamily:
     """Return a strategy with row weights rounded to integers.
 
-    A weight that rounds to 0 is replaced by the least weight, which has a negligible cost.
+    A weight that rounds to 0 is replaced by the least weight, which has a negligible cost. The
+    weights along all attributes of a table are multiplied with each other, and scales with products
+    of more than about 30 bits are rounded up, or cannot be drawn.
     """
-    rounded = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
+    bits = min(_WEIGHT_BITS, max(_LEAST_WEIGHT_BITS, bits))
+    rounded = np.maximum(1, np.rint(weights / weights.max() * 2**bits)).astype(np.int64)
     return FittedFamily(operator, None if (rounded == rounded[0]).all() else rounded)
 
 
@@ -366,19 +374,13 @@ def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the hierarchy with the best weight for each level, in integers.
-
-    The weights have 20 bits: ``bits`` is not used; every family has this argument.
-    """
+    """Return the hierarchy with the best weight for each level, in integers."""
     tree = fit_level_tree(gram, norm)
-    return tree_factor(gram.size, tree.widths, tree.scales)
+    return tree_factor(gram.size, tree.widths, tree.scales, bits)
 
 
 def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the Haar wavelet with the best weight for each level.
-
-    The weights have 20 bits: ``bits`` is not used; every family has this argument.
-    """
+    """Return the Haar wavelet with the best weight for each level, in integers."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(
             f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most "
@@ -386,7 +388,7 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         )
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    return _round_row_weights(operator, np.repeat(haar_weights(gram, norm), counts))
+    return _round_row_weights(operator, np.repeat(haar_weights(gram, norm), counts), bits)
 
 
 class TreeInverse(GramInverse):
