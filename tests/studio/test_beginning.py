@@ -742,6 +742,20 @@ def test_texts_of_two_languages_are_written_for_each(data):
     )
 
 
+def test_levels_have_names_in_two_languages(data):
+    (data.folder / "stores.csv").write_text("name,region\ns1,north\n")
+    form = fields(
+        "c4.kind=file c4.file=stores.csv c4.file_column=name c4.l0.name=Region|area "
+        "c4.l0.way=file c4.l0.key=name c4.l0.value=region a0.what=counts a0.by.4.l0=on epsilon=1 "
+        "languages.en=on languages.de=on"
+    )
+    table = tomllib.loads(spec_from_form(data, form, "de"))
+    store = data.columns[4].attribute
+    assert [*table["domain"][store]["levels"]] == ["Region"]
+    assert table["names"]["levels"] == {f"{store}:Region": {"de": "Region", "en": "area"}}
+    assert table["workload"][0]["queries"] == {store: {"level": "Region"}}
+
+
 def test_a_search_needs_epsilon(data):
     form = fields(
         "c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on budget=rho rho=1 delta=1e-9"

@@ -15,6 +15,7 @@ from leastnoise._studio import (
     combine_languages,
     draft_from_text,
     format_spec,
+    handle_request,
     rescale_plan,
     save_spec,
     state_json,
@@ -365,3 +366,37 @@ def test_many_columns_leave_the_fields_of_the_survey():
     fields = draft_from_text(SPEC + columns, Path()).fields
     assert fields[-1].group == "survey"
     assert sum(field.group == "survey" for field in fields) > 1
+
+
+def test_options_that_a_release_refuses_are_refused_with_the_plan(tmp_path):
+    """A spec was planned and saved although its release refused the option top_down."""
+    text = """
+[source]
+path = "rows.csv"
+[privacy]
+epsilon = 1
+[domain.sex]
+categories = ["F", "M"]
+complete = true
+[domain.age]
+integers = [0, 3]
+complete = true
+[[workload]]
+queries = { sex = "identity" }
+[[workload]]
+queries = { age = "identity" }
+[output]
+top_down = true
+"""
+    replies = []
+    request = {"text": text, "folder": str(tmp_path), "language": "de"}
+    handle_request(request, replies.append)
+    (fault,) = [reply["error"] for reply in replies if "error" in reply]
+    assert fault.startswith(
+        "Ganzzahlige Ergebnisse, die sich addieren (top_down = true), benötigen"
+    )
+    assert not any("plan" in reply for reply in replies)
+    joint = text.replace("[output]", "[[workload]]\nmarginals = { ways = 2 }\n[output]")
+    replies.clear()
+    handle_request({**request, "text": joint}, replies.append)
+    assert any("plan" in reply for reply in replies)

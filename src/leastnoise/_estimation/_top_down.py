@@ -53,7 +53,7 @@ from leastnoise._estimation._top_down_nearest import Components, LeastSquaresPro
 from leastnoise._estimation._top_down_rounding import SumConstraints, round_children, scale_to_sums
 from leastnoise._estimation._top_down_steps import SplitStep, list_steps
 from leastnoise._families import partition_groups
-from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check import InputError, message, refuse
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product
 
@@ -64,6 +64,10 @@ MOST_CELLS_ALONG = 2048
 MOST_CELLS_OF_SMALLER = 2**16
 """The most cells of all attributes but the largest together; a linear program has twice as many
 variables."""
+_NO_FINEST_TABLE = (
+    "top_down = true needs one table from whose cells all tables of {quantity} can be added up. "
+    "Also request this table, or leave top_down out."
+)
 _MOST_PUBLIC_TABLES = 2  # whole cells may not exist for three tables that cross
 
 
@@ -131,10 +135,7 @@ def check_top_down(
     """
     finest = finest_table(products, only_levels=False)
     if finest is None:
-        raise InputError(
-            f"top_down = true needs one table from whose cells all tables of {quantity} can be "
-            "added up. Also request this table, or leave top_down out."
-        )
+        raise InputError(message(_NO_FINEST_TABLE, quantity=quantity))
     *smaller, _ = sorted([*finest.shape, 1])
     limits = (
         ("the table", finest.rows, MOST_TOP_DOWN_CELLS),

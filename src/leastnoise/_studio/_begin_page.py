@@ -38,6 +38,7 @@ from leastnoise._studio._form_parts import (
     parse_number,
     report_languages,
     series_table,
+    split_level_names,
     survey_table,
     translate_texts,
     unit_total_table,
@@ -192,6 +193,8 @@ def spec_from_form(
     """
     if load_catalogue(language).decimal_mark == ",":
         form = _replace_decimal_commas(form)
+    languages = report_languages(form, language)
+    form = split_level_names(form, languages)
     question_numbers = _list_question_numbers(form)
     columns = _numbers_by_attribute(data, form)
     names = {number: name for name, number in columns.items()}
@@ -242,7 +245,7 @@ def spec_from_form(
         "output": output_table(form, language),
     }
     table |= {name: part for name, part in further_parts.items() if part}
-    translate_texts(table, report_languages(form, language))
+    translate_texts(table, languages)
     return _format_checked_spec(table, data, has_questions=bool(questions))
 
 

@@ -67,6 +67,21 @@ def report_languages(form: Form, language: str) -> tuple[str, ...]:
     return (language, *others)
 
 
+def split_level_names(form: Form, languages: Sequence[str]) -> Form:
+    """Return a form in which a level's name in several languages is apart from its key.
+
+    The first part of the name becomes the key, and the whole text the field ``shown``.
+    """
+    if len(languages) < 2:
+        return form
+    split = dict(form)
+    for field, text in form.items():
+        if re.fullmatch(r"c\d+\.l\d+\.name", field) and "|" in text:
+            split[field] = text.partition("|")[0].strip()
+            split[f"{field.removesuffix('name')}shown"] = text
+    return split
+
+
 def translate_texts(table: dict[str, Any], languages: Sequence[str]) -> None:
     """Replace each text for readers with parts in several languages by a table of languages.
 
@@ -247,6 +262,11 @@ def names_table(
         group_name = form.get(f"c{column_numbers[name]}.group_name", "")
         if group_name and form.get(f"c{column_numbers[name]}.edges"):
             names.setdefault("levels", {})[f"{name}:group"] = group_name
+        for level in range(MOST_LEVELS):
+            prefix = f"c{column_numbers[name]}.l{level}."
+            if form.get(f"{prefix}shown"):
+                level_key = f"{name}:{form[f'{prefix}name']}"
+                names.setdefault("levels", {})[level_key] = form[f"{prefix}shown"]
     return names
 
 

@@ -25,6 +25,7 @@ from leastnoise._domain import Dates
 from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
+from leastnoise._release import check_options
 from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._studio._publication_fields import (
@@ -488,6 +489,8 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
         spec = parse_spec(request["text"], Path(request["folder"]))
         if "price" not in request:
             plan = plan_spec(spec, lambda name: send({"trying": name}))
+            # The release would refuse the options later, after the spec has been saved.
+            check_options(plan, spec.options)
             send({"plan": plan.to_json()})
             return
         plan = Plan.from_json(request["plan"])
