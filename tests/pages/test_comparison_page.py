@@ -182,14 +182,24 @@ def test_table_shows_intervals_in_local_notation(incomes):
         ("value", "For all 6 differences, the whole interval is above 0."),
         ("unclear", "All 6 intervals contain 0, so no direction is certain."),
         ("suppressed", "The difference is not published."),
+        ("unknown", "All 6 intervals contain 0, so no direction is certain."),
     ],
 )
 def test_lead_counts_directions(incomes, key, lead):
     ones = np.ones(incomes.numbers["difference"].shape)
     ends = {"value": (ones, 2 * ones), "unclear": (-ones, ones), "suppressed": (np.nan, np.nan)}
+    ends["unknown"] = ends["value"]
     low, high = ends[key]
     numbers = {**incomes.numbers, "difference_low": low * ones, "difference_high": high * ones}
-    assert view_in(replace(incomes, numbers=numbers), "en").lead == lead
+    if key == "unknown":
+        numbers |= {"difference_both_low": np.nan * ones, "difference_both_high": np.nan * ones}
+    view = view_in(replace(incomes, numbers=numbers), "en")
+    assert view.lead == lead
+    if key == "unknown":
+        assert "sampling error of this group is unknown" in view.table_notes[-1]
+        assert view.rows()[0][5] == "\u2013"
+        assert view.rows()[0][-1] == "not certain"
+        assert view.dots() is None
     if key == "value":
         swapped = {**numbers, "difference_low": -2 * ones, "difference_high": -ones}
         lead = view_in(replace(incomes, numbers=swapped), "de").lead
@@ -257,6 +267,20 @@ def test_ab_test_page_states_both_errors(years, tmp_path):
     assert "2025" in page
     with pytest.raises(InputError, match="labels"):
         ln.write_comparison(test, tmp_path / "other", labels=["a", "b"])
+
+
+def test_surveys_without_sampling_error_have_a_warning(years, tmp_path):
+    surveys = [
+        replace(release, options=replace(release.options, survey={"cv": "1/20"}))
+        for release in years
+    ]
+    warning = '<p class="notice">The intervals do not include the sampling error'
+    # Shares of rows are no table of the release, so no sampling error is stated for them.
+    shares = ln.compare_releases(*surveys, share={"sex": "f"}, by=["region"])
+    ln.write_comparison(shares, tmp_path / "shares")
+    assert warning in read_page(tmp_path / "shares" / "comparison.html")
+    ln.write_comparison(ln.compare_releases(*years, by=["sex"]), tmp_path / "rows")
+    assert warning not in read_page(tmp_path / "rows" / "comparison.html")
 
 
 def test_suppressed_numbers_are_left_out(tmp_path):

@@ -73,7 +73,23 @@ def catalogue_of(comparison: ComparisonResult, language: str) -> Catalogue:
 
 def list_page_notes(view: ComparisonView) -> list[str]:
     """Return the sentences on what the intervals cover, and what they do not."""
-    return [*view.coverage_notes, *_list_uncovered(view), *view.table_notes]
+    return [
+        *_list_warnings(view),
+        *view.coverage_notes,
+        *_list_uncovered(view),
+        *view.table_notes,
+    ]
+
+
+def _list_warnings(view: ComparisonView) -> list[str]:
+    """Return the warning that intervals of surveys lack the sampling error, if they do."""
+    has_sampling_error = view.has_samples or isinstance(view.comparison, ABTest)
+    are_surveys = any(
+        release.options.survey or sentences.has_weights(release) for release in view.releases
+    )
+    if are_surveys and not has_sampling_error:
+        return [view.catalogue.say("cmp_no_sampling")]
+    return []
 
 
 def _list_uncovered(view: ComparisonView) -> list[str]:
@@ -133,6 +149,7 @@ def render_comparison_page(view: ComparisonView, languages: Sequence[str]) -> st
         agency=options.text("agency", catalogue.language),
         contact=options.text("contact", catalogue.language),
         other_languages=_list_other_pages(languages, catalogue.language),
+        warnings=_list_warnings(view),
         svg=svg,
         caption=caption,
         keys=len(view.key_headings),

@@ -384,12 +384,20 @@ class ComparisonView:
 
     @property
     def counts(self) -> DifferenceCounts:
-        """How many intervals lie above 0, lie below 0, and contain 0."""
+        """How many intervals lie above 0, lie below 0, and contain 0.
+
+        An unknown interval counts as one that contains 0.
+        """
         low, high = self._ends
-        published = ~np.isnan(low)
+        published = int((~self._is_left_out).sum())
         above = int((low > 0).sum())
         below = int((high < 0).sum())
-        return DifferenceCounts(above, below, int(published.sum()) - above - below)
+        return DifferenceCounts(above, below, published - above - below)
+
+    @property
+    def _is_left_out(self) -> BoolArray:
+        """A mask of the differences without numbers, as a flat array."""
+        return np.isnan(self._flat("difference_low"))
 
     @property
     def lead(self) -> str:
@@ -420,10 +428,14 @@ class ComparisonView:
     def _format_row(self, row: int) -> list[str]:
         """Return the texts of the numbers of a group."""
         catalogue = self._with_format
-        low, high = (float(ends[row]) for ends in self._ends)
-        if math.isnan(low):
+        if self._is_left_out[row]:
             return [_NOT_PUBLISHED] * len(self.number_headings)
+        low, high = (float(ends[row]) for ends in self._ends)
+        noise_low = float(self._flat("difference_low")[row])
+        noise_high = float(self._flat("difference_high")[row])
         spread = (high - low) / _SPREADS_OF_INTERVAL
+        if math.isnan(spread):  # the sampling error of this group is unknown
+            spread = (noise_high - noise_low) / _SPREADS_OF_INTERVAL
         texts = [
             catalogue.format_number(float(self._flat(*names)[row]), spread)
             for names in (("value", "treatment"), ("against", "control"))
@@ -432,8 +444,6 @@ class ComparisonView:
         texts.append(self._with_points(self._format_number(difference, spread, has_plus=True)))
         texts.append(self._format_ends(low, high, spread))
         if self.has_samples:
-            noise_low = float(self._flat("difference_low")[row])
-            noise_high = float(self._flat("difference_high")[row])
             texts.append(self._format_ends(noise_low, noise_high, spread))
         if isinstance(self.comparison, ABTest):
             stds = [float(self._flat(name)[row]) for name in ("noise_std", "sampling_std")]
@@ -449,6 +459,8 @@ class ComparisonView:
 
     def _format_ends(self, low: float, high: float, spread: float) -> str:
         """Return an interval of a difference as text."""
+        if math.isnan(low):
+            return _NOT_PUBLISHED
         ends = [self._format_number(end, spread) for end in (low, high)]
         return self._with_points(self.catalogue.say("from_to", low=ends[0], high=ends[1]))
 
@@ -470,6 +482,8 @@ class ComparisonView:
 
     def _with_points(self, text: str) -> str:
         """Return differences with the unit of differences between percentages, if needed."""
+        if text == _NOT_PUBLISHED:
+            return text
         return self.catalogue.say("points", number=text) if self.is_percent else text
 
     def _format_relative(self, row: int) -> str:
@@ -478,7 +492,7 @@ class ComparisonView:
         low = float(self._flat("lift_both_low", "lift_low")[row])
         high = float(self._flat("lift_both_high", "lift_high")[row])
         second = float(self._flat("against", "control")[row])
-        if not (second > 0 and math.isfinite(low) and math.isfinite(high)):
+        if not (second > 0 and all(map(math.isfinite, (lift, low, high)))):
             return _NOT_PUBLISHED
         catalogue = self.catalogue.with_format(NumberFormat(percent=True))
         half_width = (high - low) / 2
@@ -491,7 +505,7 @@ class ComparisonView:
         """Whether a published difference has no difference in percent."""
         if self.is_percent:
             return False
-        published = np.flatnonzero(~np.isnan(self._ends[0]))
+        published = np.flatnonzero(~self._is_left_out)
         return any(self._format_relative(row) == _NOT_PUBLISHED for row in published.tolist())
 
     @property
@@ -520,7 +534,9 @@ class ComparisonView:
         notes = []
         if self.has_relative_gaps:
             notes.append(self.catalogue.say("cmp_unbounded", sign=_NOT_PUBLISHED))
-        if np.isnan(self._ends[0]).any():
+        if (np.isnan(self._ends[0]) & ~self._is_left_out).any():
+            notes.append(self.catalogue.say("cmp_unknown", sign=_NOT_PUBLISHED))
+        if self._is_left_out.any():
             notes.append(self.catalogue.say("cmp_left_out", sign=_NOT_PUBLISHED))
         return notes
 
