@@ -16,6 +16,7 @@ from leastnoise._charts import Axis, DotPlot, DotRow, Picture
 from leastnoise._estimation import ABTest, ComparisonSubject, Differences
 from leastnoise._release import AnswerTable, Release, StatisticTable, display_texts
 from leastnoise._texts import (
+    MOST_DECIMALS,
     Catalogue,
     CodeTexts,
     NumberFormat,
@@ -494,10 +495,13 @@ class ComparisonView:
         second = float(self._flat("against", "control")[row])
         if not (second > 0 and all(map(math.isfinite, (lift, low, high)))):
             return _NOT_PUBLISHED
-        catalogue = self.catalogue.with_format(NumberFormat(percent=True))
-        half_width = (high - low) / 2
-        ends = [_with_sign(catalogue.format_number(end, half_width)) for end in (low, high)]
-        value = _with_sign(catalogue.format_number(lift, half_width), has_plus=True)
+        half_width = 100 * (high - low) / 2  # in percent; its first two digits are meaningful
+        decimals = 0
+        if half_width > 0:
+            decimals = min(MOST_DECIMALS, max(0, 1 - math.floor(math.log10(half_width))))
+        catalogue = self.catalogue.with_format(NumberFormat(percent=True, decimals=decimals))
+        ends = [_with_sign(catalogue.format_number(end)) for end in (low, high)]
+        value = _with_sign(catalogue.format_number(lift), has_plus=True)
         return f"{value} ({catalogue.say('from_to', low=ends[0], high=ends[1])})"
 
     @property
