@@ -132,7 +132,7 @@ def test_smartnoise_is_about_one_table(tmp_path):
     value = yaml.safe_load(SMARTNOISE)
     value["Database"]["PUMS"]["other"] = {"age": {"type": "int"}}
     with pytest.raises(
-        InputError, match=r"describes 2 \(Database.PUMS.PUMS, Database.PUMS.other\)"
+        InputError, match=r"describes 2 tables \(Database.PUMS.PUMS, Database.PUMS.other\)"
     ):
         read_text(tmp_path, yaml.safe_dump(value), "two.yaml")
 

@@ -217,7 +217,7 @@ def test_covariance_of_two_measures_is_refused() -> None:
     covariance = measure_covariance(laplace((FACTOR_A, FACTOR_B)), None)
     (counts,) = queries(DOMAIN, a="identity")
     (sums,) = queries(DOMAIN, a="identity", sum="pay")
-    with pytest.raises(InputError, match="of one measure"):
+    with pytest.raises(InputError, match="of the same measure"):
         covariances(covariance, counts, sums)
 
 
