@@ -191,7 +191,7 @@ def test_missing_documentation_is_detected() -> None:
 
 
 STRUCTURES = {
-    *(one.__name__ for one in operator_classes()), "IdentityInverse", "CoarseInverse",
+    *(one.__name__ for one in operator_classes()), "CellsInverse", "CoarseInverse",
     "DenseInverse", "DenseStructure", "IterativeStructure", "PairStructure", "ProductStructure",
     "ToeplitzInverse", "TreeInverse",
 }  # fmt: skip

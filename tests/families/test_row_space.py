@@ -16,7 +16,7 @@ from leastnoise._error import (
 )
 from leastnoise._error._joint import _weighted_diagonal
 from leastnoise._estimation import Estimate
-from leastnoise._families import IdentityInverse, gram_diagonal, invert_gram, row_space, triangle
+from leastnoise._families import CellsInverse, gram_diagonal, invert_gram, row_space, triangle
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.linop import (
@@ -147,7 +147,7 @@ def test_operator_without_entry_range_is_not_binary() -> None:
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
     for function in (
-        IdentityInverse.of_identity(3).variances,
+        CellsInverse.of_identity(3).variances,
         gram_diagonal,
         lambda _: _weighted_diagonal(large),
     ):

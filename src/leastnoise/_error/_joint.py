@@ -48,7 +48,7 @@ from leastnoise._error._undetermined import UnsupportedQuery, split_product, und
 from leastnoise._families import (
     MOST_LISTED,
     QUICKER_BY_GRAM,
-    IdentityInverse,
+    CellsInverse,
     RowSpace,
     apply_along_axes,
     apply_gram,
@@ -646,7 +646,7 @@ class DenseStructure(JointStructure):
     def largest_query_variance(self, product: Product) -> float:
         """Return an upper bound on the variances of all queries."""
         norms = math.prod(
-            IdentityInverse.of_identity(operator.size).largest_variance(operator)
+            CellsInverse.of_identity(operator.size).largest_variance(operator)
             for operator in self.joint.operators(product)
         )
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms

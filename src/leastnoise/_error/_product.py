@@ -57,8 +57,8 @@ from leastnoise._error._equations import (
 from leastnoise._error._undetermined import multiples_of_total, undetermined_error
 from leastnoise._families import (
     MOST_LISTED,
+    CellsInverse,
     GramInverse,
-    IdentityInverse,
     LevelInverse,
     Levels,
     UndeterminedQuery,
@@ -468,7 +468,7 @@ class ProductStructure(Structure):
             # of all ranges includes single cells, some of which need the total.
             total = True
             if name in self.attributes_without_total and operator != AllRanges(basis.size):
-                squares = IdentityInverse.of_identity(basis.size).variances(operator) * (
+                squares = CellsInverse.of_identity(basis.size).variances(operator) * (
                     basis.mean @ basis.mean
                 )
                 total = bool(

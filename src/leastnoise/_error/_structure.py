@@ -43,9 +43,9 @@ from leastnoise._error._variances import variance_error
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
+    CellsInverse,
     GramInverse,
     GroupContrasts,
-    IdentityInverse,
     Levels,
     UndeterminedQuery,
     contrast_strength,
@@ -228,7 +228,7 @@ def _product_structure(
         if levels is None:
             return None
         # a separate object, because bases are distinguished by object
-        bases[leveled] = IdentityInverse.of_identity(levels.size)
+        bases[leveled] = CellsInverse.of_identity(levels.size)
     total_shares = {name: 1 / basis.kappa for name, basis in bases.items()}
     precisions = _Precisions(total_shares, leveled, levels)
     for block, variance in tables:
@@ -397,7 +397,7 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInver
                 else invert_gram(factor)
             )
     # Along an attribute that no block measures, only multiples of the total are determined.
-    summed = {size: IdentityInverse.of_identity(size) for size in domain.shape}
+    summed = {size: CellsInverse.of_identity(size) for size in domain.shape}
     return {
         name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size]
         for name in domain.names

@@ -63,9 +63,9 @@ from leastnoise._families._gram import (
 )
 from leastnoise._families._inverse import (
     MOST_LISTED,
+    CellsInverse,
     DenseInverse,
     GramInverse,
-    IdentityInverse,
     UndeterminedQuery,
     invert_gram,
 )

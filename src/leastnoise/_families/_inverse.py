@@ -195,7 +195,7 @@ class GramInverse(ABC):
         return None
 
 
-class IdentityInverse(GramInverse):
+class CellsInverse(GramInverse):
     """The inverse for weighted cells and a few dense rows T (Woodbury).
 
     If T has no rows, only the cells are measured.
@@ -213,7 +213,7 @@ class IdentityInverse(GramInverse):
         self._plain = not len(self.lifted) and bool((inverse_squares == 1).all())
 
     @classmethod
-    def of_identity(cls, size: int) -> "IdentityInverse":
+    def of_identity(cls, size: int) -> "CellsInverse":
         """Return the inverse for cells measured with equal noise."""
         return cls(np.broadcast_to(1.0, size))
 
@@ -350,8 +350,8 @@ def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None
 def _(operator: Identity, factor: Factor) -> GramInverse:
     """Return the inverse Gram matrix of weighted cells."""
     if factor.row_weights is None:
-        return IdentityInverse.of_identity(operator.size)
-    return IdentityInverse(1 / factor.weights.astype(float) ** 2)
+        return CellsInverse.of_identity(operator.size)
+    return CellsInverse(1 / factor.weights.astype(float) ** 2)
 
 
 @structured_inverse.register
@@ -364,7 +364,7 @@ def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
 
     lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
     lifted = solve_triangular(lower, below * inverse_squares, lower=True, check_finite=False)
-    return IdentityInverse(inverse_squares, lifted)
+    return CellsInverse(inverse_squares, lifted)
 
 
 @structured_inverse.register
