@@ -601,10 +601,10 @@ def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> P
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return the standard error of each table's new answers, by period.
+    """Map each period to the standard errors of its new answers, by table.
 
-    An answer is new in the period in which it is first published. The entry of a period without
-    answers is None.
+    An answer is new in the period in which it is first published. The entry of a table without new
+    answers in the period is None.
     """
     series = series_of(plan)
     if series is None:

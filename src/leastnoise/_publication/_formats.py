@@ -190,7 +190,7 @@ class Workbook:
 
     # All tables are in one file.
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002
-        """Write a table or a statistic to a new sheet."""
+        """Write a table or a statistic to a new sheet, named by its id and title."""
         # Names differ because they begin with the ids.
         title = result_title(result, self._catalogue)
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {title}")[

@@ -508,7 +508,9 @@ class Release:
                 self._clipped_values[name] = self._estimate_clipped_values(name, measure)
         return tuple(chain.from_iterable(self._clipped_values.values()))
 
-    def _estimate_clipped_values(self, name: str, measure: Measure) -> tuple[ClippedValues, ...]:
+    def _estimate_clipped_values(
+        self, measure_name: str, measure: Measure
+    ) -> tuple[ClippedValues, ...]:
         """Return the estimated number of rows at or beyond each bound of a measure."""
         domain = self.plan.domain
         counts = [product for product in self.plan.workload.products if product.measure is None]
@@ -517,7 +519,7 @@ class Release:
         for attribute in domain.names:
             if attribute in counted_names and not estimates:
                 for cells in outer_cells(domain, attribute, measure):
-                    estimates += self._estimate_outer_rows(name, cells)
+                    estimates += self._estimate_outer_rows(measure_name, cells)
         return tuple(estimates)
 
     def _estimate_outer_rows(self, measure_name: str, cells: OuterCells) -> list[ClippedValues]:

@@ -85,7 +85,7 @@ def _describe_budgets(ledger: Ledger, limits: Sequence[Limit]) -> tuple[Fact, ..
 def _describe_shares(ledger: Ledger, entries: Sequence[Entry]) -> tuple[Fact, ...]:
     """Return a fact for each share: its budget and the remaining amount."""
     facts = []
-    for name in _list_shares(entries):
+    for name in _list_budget_shares(entries):
         limit = Ledger.open(ledger.path, share=name).limits()[-1]
         budget = limit_text(limit.budget, limit.period, name)
         left = left_text(limit.budget, limit.left)
@@ -93,8 +93,8 @@ def _describe_shares(ledger: Ledger, entries: Sequence[Entry]) -> tuple[Fact, ..
     return tuple(facts)
 
 
-def _list_shares(entries: Sequence[Entry]) -> list[str]:
-    """List the names of all shares, in the order of their first entries."""
+def _list_budget_shares(entries: Sequence[Entry]) -> list[str]:
+    """List the names of the shares of the budget, by their first entries."""
     names = []
     for entry in entries:
         if entry.kind == "budget" and entry.share and entry.share not in names:

@@ -100,10 +100,10 @@ def _split_budget(
     *,
     has_equal_noise: bool,
 ) -> Strategy:
-    """Return blocks with the best budget split without recovery.
+    """Return blocks with the best budget split for answers without least squares.
 
-    The split does not take least squares recovery into account. With ``has_equal_noise``, all
-    tables have equal noise.
+    Answers are then recovered by least squares, which the split does not take into account. With
+    ``has_equal_noise``, all tables have equal noise.
     """
     if has_equal_noise:
         weights = [1.0] * len(blocks)

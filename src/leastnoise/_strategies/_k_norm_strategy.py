@@ -242,7 +242,7 @@ def _weighted_groups(
     groups: Sequence[Names],
     variances: LargeScaleVariances,
 ) -> Strategy:
-    """Return the strategy of K-norm groups and other tables, best weighted."""
+    """Weight groups of one-way tables, and all tables outside them, best."""
     shared = [names for names in groups if len(names) > 1]
     other_strategy = _strategy_of_others(problem, {name for names in shared for name in names})
     parts = [_group_part(number, names, tables, variances) for number, names in enumerate(shared)]

@@ -164,9 +164,13 @@ def _operators_along(products: Sequence[Product], name: str, size: int) -> list[
 
 
 def _fit_table(
-    products: Sequence[Product], sizes: dict[str, int], family_fits: Sequence[FitFamily], norm: int
+    products: Sequence[Product], sizes: dict[str, int], fit_of_round: Sequence[FitFamily], norm: int
 ) -> tuple[Factor, ...]:
-    """Return a strategy for some products, one attribute at a time."""
+    """Return a strategy for some products, fitted along each attribute in rounds.
+
+    Each round fits all attributes by one of ``fit_of_round``, with the weights that follow from the
+    strategies along the other attributes. Its strategies replace those of the round before.
+    """
     used = {name for product in products for name in product.attributes}
     queries_along = {
         name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
@@ -176,7 +180,7 @@ def _fit_table(
     # The error of every product along each attribute is the weight of its Gram matrices along the
     # other attributes.
     error = {name: np.ones(len(products)) for name in queries_along}
-    for fit in family_fits:
+    for fit in fit_of_round:
         for name, operators in queries_along.items():
             check_deadline()
             other_errors = [error[other] for other in queries_along if other != name]
