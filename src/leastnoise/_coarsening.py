@@ -166,14 +166,14 @@ def read_planned_table(path: Path) -> PlannedTable:
     return PlannedTable(path.name, attributes, counts)
 
 
-def _read_count(text: str, place_in_file: str) -> int | None:
+def _read_count(text: str, location: str) -> int | None:
     """Parse a count of a planned table; None for an empty text."""
     if not text:
         return None
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     if not is_whole or int(text) > MOST_COUNT:
         raise InputError(
-            f"{place_in_file} must have a whole number from 0 to {MOST_COUNT:,} as its count, or "
+            f"{location} must have a whole number from 0 to {MOST_COUNT:,} as its count, or "
             f"nothing if the cell is suppressed; got {text[:40]!r}."
         )
     return int(text)

@@ -613,7 +613,7 @@ def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
             cell = np.zeros(factor.operator.size, dtype=np.int64)
             cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
             column = apply(factor.operator, cell)
-            nonzero = [(int(row), int(column[row])) for row in np.flatnonzero(column)]
+            nonzero = [(int(query), int(column[query])) for query in np.flatnonzero(column)]
             entries = {
                 query * factor.operator.rows + at: value * entry
                 for query, value in entries.items()
@@ -697,9 +697,9 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
         Noise.DISCRETE_GAUSSIAN: rho_bound,
     }[measured.noise]
     first, second = (pair.log_likelihood_ratio(trials, norm) for trials in draws)
-    bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units ** (
-        2 if joint_loss is rho_bound else 1
-    )
+    # rho is quadratic in the distance of neighbours, epsilon and mu are linear
+    power = 2 if joint_loss is rho_bound else 1
+    bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units**power
     # epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget
     plan_cost = cost(measured)
     if isinstance(plan_cost, GaussianCost):

@@ -161,9 +161,8 @@ class Categories(Kind):
         if self.has_other and OTHER in distinct_forms:
             raise InputError(
                 "categories must not contain 'other' if null or outside is 'other', because this "
-                "setting adds a cell with this name. "
-                "Leave 'other' out of the list: the added cell then counts it together with every "
-                "value that is not listed."
+                "setting adds a cell with this name. Leave 'other' out of the list: the added cell "
+                "then counts it together with every value that is not listed."
             )
         object.__setattr__(
             self, "spellings", _spellings(self.spellings, values, self.reading, distinct_forms)
@@ -652,10 +651,8 @@ class Unknown(Kind):
         if not categories:
             raise InputError(
                 "No category was found, because no category has enough people to reach the "
-                "threshold. Give the "
-                "search more of the budget or a larger "
-                "delta, let a person count in fewer categories (max_rows), or use coarser "
-                "categories."
+                "threshold. Give the search more of the budget or a larger delta, let a person "
+                "count in fewer categories (max_rows), or use coarser categories."
             )
         return Categories(
             categories,

@@ -57,7 +57,7 @@ _FORMS = {
     "dates": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}", re.ASCII),
     "time stamps": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( [0-9]{2}:.*)?", re.ASCII),
 }
-_OF_TRUTH = {"true", "false"}
+_TRUTH_VALUES = {"true", "false"}
 
 
 @rule_of.register
@@ -81,15 +81,15 @@ def _(
         clock = None
     table = _table(kind, null, outside)
     if clip:
-        cell_outside = null
+        unreadable = null
     else:
-        cell_outside = outside
+        unreadable = outside
     return Rule(
         size=size,
         table=table,
         null=null,
         outside=outside,
-        unreadable=cell_outside,
+        unreadable=unreadable,
         clip=clip,
         reading=kind.reading,
         clock=clock,
@@ -271,6 +271,6 @@ def _(kind: Categories, holds: Holds) -> str | None:
         "time stamps": "such as 2024-05-01 13:45:00",
     }
     fault = f"none of its categories is the text of one of these, {examples[holds]}"
-    if holds == "numbers" and forms <= _OF_TRUTH:
+    if holds == "numbers" and forms <= _TRUTH_VALUES:
         return f'{fault}; say spellings = {{ true = ["1"], false = ["0"] }}'
     return f"{fault}; list the values as they are written so, or convert the column"

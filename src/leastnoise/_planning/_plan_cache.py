@@ -110,7 +110,7 @@ def cached_candidates(
     candidates that, by a lower bound, gain almost nothing.
     """
 
-    def read(text: str) -> tuple[Candidate, ...]:
+    def parse_candidates(text: str) -> tuple[Candidate, ...]:
         """Parse a cache entry."""
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
         plans = [
@@ -121,7 +121,7 @@ def cached_candidates(
             Candidate(**{**entry, "plan": plan}) for entry, plan in zip(entries, plans, strict=True)
         )
 
-    cached = _read(cache_file(workload, privacy, search), read)
+    cached = _read(cache_file(workload, privacy, search), parse_candidates)
     if cached is None or (every and any(candidate.left_out for candidate in cached)):
         cached = _try_strategies(workload, privacy, replace(search, every=every))[1]
     return cached
@@ -173,13 +173,13 @@ def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     return plan
 
 
-def _read(path: Path | None, read: Callable[[str], _CachedResult]) -> _CachedResult | None:
+def _read(path: Path | None, parse: Callable[[str], _CachedResult]) -> _CachedResult | None:
     """Read and parse a cache entry; return None if it is missing or damaged."""
     if path is None:
         return None
     try:
         digest, _, text = path.read_text(encoding="utf-8").partition("\n")
-        return read(text) if hashlib.sha256(text.encode()).hexdigest() == digest else None
+        return parse(text) if hashlib.sha256(text.encode()).hexdigest() == digest else None
     except (OSError, InputError, KeyError, TypeError, IndexError, ValueError, RecursionError):
         return None
 

@@ -406,9 +406,8 @@ def _check_table(product: Product, along: str) -> None:
     if along not in product.attributes:
         raise InputError(
             f"Every table of a series must have queries along its periods; {product.name} has "
-            "none. Request "
-            f"{along} = 'prefix' for totals so far, or "
-            f"{along} = 'identity' for each period."
+            f"none. Request {along} = 'prefix' for totals so far, or {along} = 'identity' for each "
+            "period."
         )
     group_positions = product.unit_groups(along) or {}
     if any(position != cells[-1] for cells, position in group_positions.items()):

@@ -255,12 +255,12 @@ def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
         statistic: (statistic.error(plan) / statistic.most) ** 2
         for statistic in {entry for goal in goals for entry in goal.statistics}
     }
-    largest_ratios = []
+    largest_squared_ratios = []
     for number, goal in enumerate(goals):
         table_ratio = goal.squared_ratio(plan, number)
         statistic_ratios = [ratio_of_statistic[statistic] for statistic in goal.statistics]
-        largest_ratios.append(max([table_ratio, *statistic_ratios]))
-    return np.array(largest_ratios)
+        largest_squared_ratios.append(max([table_ratio, *statistic_ratios]))
+    return np.array(largest_squared_ratios)
 
 
 _WEIGHT_BITS = 20  # bits of a table's exact weight

@@ -156,7 +156,7 @@ _UNREADABLE_CSV_MESSAGE = (
     "{what} names the file {path}, which cannot be read as CSV: {error}. State its delimiter and "
     "encoding next to its name."
 )
-_MAX_NAMED_CODES = 5  # in a message; layout
+_MOST_NAMED_CODES = 5  # in a message; layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -691,7 +691,7 @@ def labels_from_spec(
         if not labels_of[name]:
             raise refuse(
                 f"the codes in {subject}",
-                [*texts][:_MAX_NAMED_CODES],
+                [*texts][:_MOST_NAMED_CODES],
                 f"codes of the attribute, such as {min(codes)!r}",
             )
     return labels_of

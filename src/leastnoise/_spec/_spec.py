@@ -172,8 +172,8 @@ def read_category_searches(
             categories = read_categories(search_directory)
             if not categories.private:
                 why = (
-                    "were found with a seed, which protects nobody. "
-                    "Move them away, and find them again."
+                    "were found with a seed, which protects nobody. Move them away, and find them "
+                    "again."
                 )
                 raise InputError(f"The categories in {search_directory} {why}")
         searches.append(
@@ -273,8 +273,8 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
 _QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
 _STATISTIC_TARGETS = ("margin", "relative", "rmse", "target_of", "scales")
-_MAX_LISTED_BLANKS = 10  # in a message; layout
-_MAX_NESTING = 12  # of tables and lists: no key of a spec needs as many
+_MOST_LISTED_BLANKS = 10  # in a message; layout
+_MOST_NESTING = 12  # of tables and lists: no key of a spec needs as many
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _NO_BOUNDS: Mapping[str, FoundBounds] = {}
 _Reader = Callable[[str, Any], Any]
@@ -1122,8 +1122,8 @@ def _refuse_parts_unfit_for_series(
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
     """Parse TOML text to a table; raise InputError if invalid or nested deeply."""
     advice = (
-        f"A spec has numbers of at most {MOST_DIGITS} digits, "
-        f"and tables and lists at most {_MAX_NESTING} deep."
+        f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most "
+        f"{_MOST_NESTING} deep."
     )
     try:
         table = tomllib.loads(text)
@@ -1132,7 +1132,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
     except (ValueError, RecursionError):  # a number of thousands of digits, or endless nesting
         raise InputError(f"{name} cannot be read. {advice}") from None
     level: list[object] = [table]
-    for _ in range(_MAX_NESTING):
+    for _ in range(_MOST_NESTING):
         below = [
             value.values() if isinstance(value, Mapping) else value
             for value in level
@@ -1157,9 +1157,9 @@ def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
         elif isinstance(value, list):
             pending_values[:0] = [(keys, entry) for entry in value]
     if blanks:
-        listed_blanks = ", ".join([*blanks][:_MAX_LISTED_BLANKS]) + (
-            f" and {len(blanks) - _MAX_LISTED_BLANKS} more"
-            if len(blanks) > _MAX_LISTED_BLANKS
+        listed_blanks = ", ".join([*blanks][:_MOST_LISTED_BLANKS]) + (
+            f" and {len(blanks) - _MOST_LISTED_BLANKS} more"
+            if len(blanks) > _MOST_LISTED_BLANKS
             else ""
         )
         raise InputError(

@@ -44,7 +44,7 @@ LARGEST_EPSILON = 20
 LARGEST_TARGET_EPSILON = 2
 LARGEST_DELTA = Fraction(1, 10**5)
 """Without a public number of rows."""
-_MAX_LISTED_TABLES = 3  # in a warning; layout
+_MOST_LISTED_TABLES = 3  # in a warning; layout
 
 
 def budget_warnings(
@@ -159,12 +159,12 @@ def relative_error_warnings(
                 f"({catalogue.say('exact_around', **values)})"
             )
     if warnings:
-        if len(warnings) > _MAX_LISTED_TABLES:
-            more = [catalogue.say_count("further", len(warnings) - _MAX_LISTED_TABLES)]
+        if len(warnings) > _MOST_LISTED_TABLES:
+            more = [catalogue.say_count("further", len(warnings) - _MOST_LISTED_TABLES)]
         else:
             more = []
         yield catalogue.say(
-            "st_margins", listed=catalogue.join_names([*warnings[:_MAX_LISTED_TABLES], *more])
+            "st_margins", listed=catalogue.join_names([*warnings[:_MOST_LISTED_TABLES], *more])
         )
 
 
@@ -298,14 +298,14 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
         if not goal.has_target
     ]
     if without:
-        if len(without) > _MAX_LISTED_TABLES:
-            more = [catalogue.say_count("further", len(without) - _MAX_LISTED_TABLES)]
+        if len(without) > _MOST_LISTED_TABLES:
+            more = [catalogue.say_count("further", len(without) - _MOST_LISTED_TABLES)]
         else:
             more = []
         yield catalogue.say_count(
             "st_w_without",
             len(without),
-            tables=catalogue.join_names([*without[:_MAX_LISTED_TABLES], *more]),
+            tables=catalogue.join_names([*without[:_MOST_LISTED_TABLES], *more]),
         )
 
 
