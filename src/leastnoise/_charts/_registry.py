@@ -10,21 +10,29 @@ from leastnoise._charts._picture import Picture, Spec, complete_spec
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A kind of chart: a test whether it suits a table, and a function to draw."""
+    """A kind of chart: a test whether it suits a table, and a function to draw.
+
+    Attributes:
+        name: the name of the kind.
+        suits: whether it can draw a table, by the axes of the table.
+        draw: the function that draws a table.
+        draws_any_size: whether it can draw any number of cells.
+    """
 
     name: str
     suits: Callable[[Picture], bool]
     draw: Callable[[Picture], Spec]
+    draws_any_size: bool = False
 
 
 CHARTS = (
     Chart("bars", _bars.suits_bars, _bars.draw_bars),
-    Chart("lines", _curves.suits_lines, _curves.draw_lines),
+    Chart("lines", _curves.suits_lines, _curves.draw_lines, draws_any_size=True),
     Chart("panels", _panels.suits_panels, _panels.draw_panels),
     Chart("steps", _curves.suits_steps, _curves.draw_steps),
     Chart("multiples", _curves.suits_multiples, _curves.draw_multiples),
     Chart("heat", _shades.suits_heat, _shades.draw_heat),
-    Chart("largest", _bars.suits_largest, _bars.draw_largest),
+    Chart("largest", _bars.suits_largest, _bars.draw_largest, draws_any_size=True),
 )
 
 
@@ -33,13 +41,11 @@ def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None
 
     The result is None for a single number.
     """
-    # Charts of lines and of the largest cells can be drawn for any number of cells.
-    candidates = [
-        chart
-        for chart in CHARTS
-        if picture.cells <= most_cells or chart.name in ("lines", "largest")
-    ]
-    return next((chart for chart in candidates if chart.suits(picture)), None)
+    for chart in CHARTS:
+        has_size = picture.cells <= most_cells or chart.draws_any_size
+        if has_size and chart.suits(picture):
+            return chart
+    return None
 
 
 def draw_chart(picture: Picture, most_cells: float = math.inf) -> Spec | None:
