@@ -117,14 +117,15 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
         )
     if entry.output == GUARD:
         return PaymentState("guard", f"Its guard was paid ({entry.charge}).")
-    return _paid_state(ledger, ledger_path, entry, is_whole)
+    return _paid_state(ledger, ledger_path, entry, is_whole=is_whole)
 
 
 def _paid_state(
     ledger: Ledger,
     ledger_path: Path,
     entry: Entry,
-    is_whole: bool | None,  # noqa: FBT001 - None: unknown
+    *,
+    is_whole: bool | None,
 ) -> PaymentState:
     """Return the state of a paid release; ``is_whole`` is None if unknown."""
     paid_text = f"The release was paid ({entry.charge})"
@@ -149,13 +150,20 @@ def _paid_state(
     if entry.resumable:
         return PaymentState(
             "resumable",
-            f"{paid_text} and can be finished without paying again: "
-            f"`leastnoise resume {ledger_path}`.",
+            f"{paid_text} and can be finished without paying again: `leastnoise resume "
+            f"{ledger_path}`.",
         )
     return PaymentState(
         "absent",
         f"{paid_text} and is absent: its noise may have been drawn, so the budget stays spent.",
     )
+
+
+def _payment_of_run(ledger: Ledger, run: str) -> PaymentState:
+    """Return the state of the payment of a run; "nothing" if no run has begun."""
+    if not run:
+        return PaymentState("nothing", "")
+    return read_payment_state(ledger.path, run)
 
 
 @contextmanager
@@ -174,10 +182,7 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
             note_run(ledger.path.absolute(), run)
             yield run
     except Exception as error:
-        if run:
-            payment = read_payment_state(ledger.path, run)
-        else:
-            payment = PaymentState("nothing", "")
+        payment = _payment_of_run(ledger, run)
         if payment.state == "nothing":
             if not paid_before:
                 raise
@@ -186,10 +191,7 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
             f"{describe_error(error)[0]} {payment.sentences}", payment.state, error
         ) from error
     except BaseException as error:  # an interruption
-        if run:
-            payment = read_payment_state(ledger.path, run)
-        else:
-            payment = PaymentState("nothing", "")
+        payment = _payment_of_run(ledger, run)
         if payment.sentences or paid_before:
             error.add_note(payment.sentences or paid_before)
         raise
@@ -259,8 +261,8 @@ def warn_of_unfinished(ledger: Ledger) -> None:
         if is_resumable(entry) and not ledger.is_running(entry) and not is_expired(ledger, entry):
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
-                "was stopped before it was published: "
-                f"leastnoise.resume({str(ledger.path)!r}) finishes it without paying again.",
+                f"was stopped before it was published: leastnoise.resume({str(ledger.path)!r}) "
+                "finishes it without paying again.",
                 stacklevel=6,  # of the caller of the public function, through its decorators
             )
 

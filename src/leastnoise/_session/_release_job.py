@@ -495,9 +495,8 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str
             # again
             raise LedgerError(
                 f"Release {entry.number} in the ledger {ledger.path} was paid, but this program "
-                "cannot carry out the recorded plan: "
-                f"{str(error).split('. ')[0].rstrip('.')}. Finish the release with the program "
-                "that paid for it; nothing is paid again."
+                f"cannot carry out the recorded plan: {str(error).split('. ')[0].rstrip('.')}. "
+                "Finish the release with the program that paid for it; nothing is paid again."
             ) from None
         if paying_version:
             paying_program = f"leastnoise {paying_version}"

@@ -566,9 +566,9 @@ def _check_new_ledger_budget(ledger_source: object, total_privacy: Privacy | Non
     """Raise LedgerError if there is no ledger, and no budget to create one."""
     if total_privacy is None:
         raise LedgerError(
-            f"There is no ledger at {ledger_source}. Make it with the budget of the search and "
-            "of the releases after it: `leastnoise ledger set`, "
-            "leastnoise.Ledger.create, or the argument total_privacy. Nothing was spent."
+            f"There is no ledger at {ledger_source}. Make it with the budget of the search and of "
+            "the releases after it: `leastnoise ledger set`, leastnoise.Ledger.create, or the "
+            "argument total_privacy. Nothing was spent."
         )
 
 
