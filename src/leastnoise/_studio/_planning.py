@@ -529,7 +529,7 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
         return catalogue.say("st_pricing")
     if state.plan is not None and state.ready:
         if state.plan.data_independent_error is None:
-            key = "st_aware"
+            key = "st_data_dependent"
         else:
             key = "st_ready"
         return catalogue.say(key, strategy=state.plan.strategy)
