@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+import leastnoise as ln  # noqa: E402
 from experiments.datacube_strategies import (  # noqa: E402
     OUR_STRATEGY,
     PAPER,
@@ -29,8 +30,6 @@ from experiments.datacube_strategies import (  # noqa: E402
     method,
 )  # noqa: E402, RUF100
 from experiments.residuals import coefficients, optimal_weights  # noqa: E402
-
-import leastnoise as ln  # noqa: E402
 from leastnoise._strategies._residual_algebra import (  # noqa: E402
     AttributeSet,
     attribute_sets,

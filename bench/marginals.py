@@ -22,7 +22,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from experiments.datacube_strategies import cube_workload, sets_of_sizes  # noqa: E402
 from experiments.residuals import coefficients, optimal_weights, residual_noise  # noqa: E402
-
 from leastnoise._strategies._covering import covering_design  # noqa: E402
 from leastnoise._strategies._residual_algebra import (  # noqa: E402
     attribute_sets,

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import grimp
+
 from contracts.trusted import TRUSTED
 
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,7 @@
 """Functions on private rows, counts and noise that only tests may import.
 
-No room exports these names, so that nothing in the package that makes a release can use them. Tests
-compare them with oracles, and count what a release draws.
+No package exports these names, so that nothing in the package that makes a release can use them.
+Tests compare them with oracles, and count what a release draws.
 """
 
 # ruff: noqa: F401

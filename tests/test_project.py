@@ -16,9 +16,9 @@ from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
+
 from contracts.trusted import HELPERS, LOCKING_LIBRARIES, LOCKS
 from contracts.trusted import TRUSTED as TRUSTED_PACKAGES
-
 from leastnoise._trusted.linop import operator_classes
 from waiting import HANGS
 

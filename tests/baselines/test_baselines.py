@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from baselines._linear import strategy_rmse
 
 from baselines import (
     ONE_DIMENSION,
@@ -23,6 +22,7 @@ from baselines import (
     all_ranges,
 )
 from baselines import __main__ as command
+from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram
 from leastnoise._trusted.check import InputError

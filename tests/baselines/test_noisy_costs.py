@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs
 
 from baselines import _noisy_costs as costs
+from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs
 from behind_the_wall import clip_counts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import GRID, SeededEntropy

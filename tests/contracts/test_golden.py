@@ -1,6 +1,7 @@
 """The comparison with recorded values: the differences it allows and refuses."""
 
 import pytest
+
 from contracts.golden import PARTS, RECORDS, differences
 
 

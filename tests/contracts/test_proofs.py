@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from contracts.proofs import Proved, pages, proved
 from contracts.trusted import FOLDER, trusted_files
 

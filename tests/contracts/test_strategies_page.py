@@ -1,7 +1,6 @@
 """The tables of docs/strategies.md agree with the registry of planners."""
 
 from contracts.strategies import HEAD, PAGE, outdated_rows, page
-
 from leastnoise._strategies import PLANNERS
 
 

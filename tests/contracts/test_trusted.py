@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from contracts.sources import code_lines
 from contracts.trusted import (
     FOLDER,

@@ -166,7 +166,7 @@ def dense_nuclear(workload: Workload, *, total: bool = True) -> float:
 
 def factor(name: str, operator: object, weights: object = None) -> Factor:
     """Return the factor of one attribute."""
-    return Factor((name,), operator, None if weights is None else np.array(weights))  # type: ignore[arg-type]
+    return Factor((name,), operator, None if weights is None else np.array(weights))
 
 
 A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))

@@ -91,7 +91,7 @@ def test_nuclear_parts_match_exact_parts(operator: Operator) -> None:
 def test_bound_of_long_attribute_is_below_exact_value(
     make: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operator = make(40)  # type: ignore[operator]
+    operator = make(40)
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
         monkeypatch.setattr(f"leastnoise._error._lower_bounds.{most}", 8)
     for bound_of in (nuclear_norm_parts, centred_nuclear_norm):

@@ -126,7 +126,7 @@ def test_both_ends_needs_measure_without_limits() -> None:
     ):
         fit_noise_scales(ENDS, *LAPLACE, [(Block((A,), Fraction(1), like), 1.0)])
     with pytest.raises(InputError, match="the ends of a block must be bool; got 'int'"):
-        fit_noise_scales(ENDS, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])  # type: ignore[arg-type]
+        fit_noise_scales(ENDS, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])
     plan = fit_noise_scales(
         ENDS, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((A,), Fraction(1), "pay"), 1.0)]
     )

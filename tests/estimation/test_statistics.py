@@ -561,10 +561,10 @@ REFUSED_CALLS: list[tuple[Callable[[Estimate], object], str]] = [
         lambda _: ratio_interval(*[np.ones(1)] * 4, 2.0, (3, 2)),
         "The bounds of a quotient must be a lower and an upper bound",
     ),
-    (lambda _: means(DOMAIN, "age"), NOT_A_RELEASE),  # type: ignore[arg-type]
-    (lambda _: cdf(DOMAIN, "age"), NOT_A_RELEASE),  # type: ignore[arg-type]
+    (lambda _: means(DOMAIN, "age"), NOT_A_RELEASE),
+    (lambda _: cdf(DOMAIN, "age"), NOT_A_RELEASE),
     (lambda _: quantiles(DOMAIN, "age", ["1/2"]), NOT_A_RELEASE),  # type: ignore[arg-type, list-item]
-    (lambda _: ln.changes(DOMAIN, "age", 1), NOT_A_RELEASE),  # type: ignore[arg-type]
+    (lambda _: ln.changes(DOMAIN, "age", 1), NOT_A_RELEASE),
 ]
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from experiments import coverage
 from experiments.coverage import BUDGETS, aware_table, linear_table, run
 from experiments.coverage_aware import ALONG, Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
@@ -14,8 +16,6 @@ from experiments.coverage_shapes import histograms, real_histograms, real_tables
 from experiments.coverage_statistics import BUDGETS as STATISTIC_BUDGETS
 from experiments.coverage_statistics import STUDIES, covered
 from experiments.coverage_sums import KINDS, amounts, of_all_values, of_cut_values, real_amounts
-
-from experiments import coverage
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 
 AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
@@ -27,7 +27,7 @@ def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...]
     for row in rows:
         shares_by_kind[tuple(row[key] for key in keys)].append(
             (float(row["coverage"]), float(row["releases"]))
-        )  # type: ignore[arg-type]
+        )
     return {
         key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs]))
         for key, pairs in shares_by_kind.items()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+from experiments import dawa, dawa_plane
 from experiments.dawa_comparison import draw_ratios, regret
 from experiments.dawa_smooth import run as run_smooth
-
-from experiments import dawa, dawa_plane
 from leastnoise._trusted.check import InputError
 
 FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from experiments.pure_bounds import WORKLOADS, intervals, optimal_gram, workload_gram
 
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from baselines._linear import strategy_rmse
-from experiments.sums_tree import fit_halved_tree
 
+from baselines._linear import strategy_rmse
 from experiments import sums_strategies as sums
+from experiments.sums_tree import fit_halved_tree
 from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._families import Gram
 

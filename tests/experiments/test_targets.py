@@ -5,9 +5,9 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.targets import ROWS, draw_tables, reached_target
 
 import leastnoise as ln
+from experiments.targets import ROWS, draw_tables, reached_target
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])

@@ -7,6 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from experiments.selections import threshold, threshold_joint
 from experiments.selections.threshold import (
     geometric_candidates,
@@ -15,9 +18,6 @@ from experiments.selections.threshold import (
     sparse_vector,
 )
 from experiments.selections.threshold_joint import biases, least_error, sensitivity
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from baselines._linear import strategy_rmse
 
+from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import (

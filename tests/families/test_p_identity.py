@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from baselines._linear import strategy_rmse
 from scipy.optimize import approx_fprime
 
+from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, cells_and_total, permuted, prefix_gram, width_gram
 from leastnoise._families import (
     Deadline,

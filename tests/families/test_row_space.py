@@ -143,9 +143,9 @@ def _(operator: Strange, y: np.ndarray) -> np.ndarray:
 
 
 def test_operator_without_entry_range_is_not_binary() -> None:
-    strange: Operator = Strange()  # type: ignore[assignment]
+    strange: Operator = Strange()
     assert dense(strange).tolist() == [[2, 0, 0]]
-    large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
+    large = Factor(("a",), Strange(2000), np.array([2]))
     for function in (
         CellsInverse.of_identity(3).variances,
         gram_diagonal,
@@ -207,13 +207,13 @@ def test_triangular_strategy_is_inverted(matrix: list[list[int]]) -> None:
         inverse = invert_gram(Factor(("a",), Dense(rows)))
         np.testing.assert_allclose(
             inverse.inverse, np.linalg.inv(row_values.T @ row_values), rtol=1e-12
-        )  # type: ignore[attr-defined]
-        assert row_space(Dense(rows)).is_full  # type: ignore[union-attr]
-    assert triangle(Dense(row_values))[1] == 2 / 7  # type: ignore[union-attr]
+        )
+        assert row_space(Dense(rows)).is_full
+    assert triangle(Dense(row_values))[1] == 2 / 7
     assert triangle(Dense(turned)) is None
 
 
 def test_singular_triangle_is_not_inverted() -> None:
     flat = Dense(np.array([[1, 1, 1], [0, 0, 1], [0, 0, 1]]))
-    assert triangle(flat)[1] == 0  # type: ignore[union-attr]
-    assert row_space(flat).dimension == 2  # type: ignore[union-attr]
+    assert triangle(flat)[1] == 0
+    assert row_space(flat).dimension == 2

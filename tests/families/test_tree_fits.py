@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from baselines._linear import strategy_rmse
 from scipy.optimize import approx_fprime
 
+from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram
 from leastnoise._families import _tree as trees

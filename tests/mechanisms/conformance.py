@@ -80,7 +80,7 @@ ROWS = (
             mechanism="TruncatedSums",
             strategy="truncated_sums",
             workload=workload,
-            table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
+            table=table_over(PAID, {"wages": "pay"}),
             refused=(ON_LINE, "answers sums of one measure"),
             audited={"measurements"},
         )

@@ -46,7 +46,7 @@ def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -
         domain,
         codes,
         {} if values is None else {name: 5 * codes[name_of] for name, name_of in values.items()},
-    )  # type: ignore[misc]
+    )
 
 
 LINE = Domain(age=Integers(0, 15))

@@ -198,7 +198,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
 def test_audit_covers_units_of_several_rows(neighbours: str) -> None:
     """Neighbours differ by whole units; a choice that ignores this is too sharp."""
     row = next(row for row in ROWS if row.strategy == "dawa" and row.mechanism == "Dawa")
-    privacy = Privacy(PureDP(1), neighbours, "id", 2)  # type: ignore[arg-type]
+    privacy = Privacy(PureDP(1), neighbours, "id", 2)
     plan = mechanism_for("dawa", row.workload).plan(row.workload, privacy, Search("dawa"))
     choice = next(step for step in steps_of(plan) if not isinstance(step, Measurements))
     assert sharpness_of(plan, choice, trials=300)[1] <= 1

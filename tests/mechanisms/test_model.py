@@ -124,7 +124,7 @@ def is_covered(answer: Answer, exact: np.ndarray) -> np.ndarray:
 def test_answers_are_nearer_than_least_squares(
     number: int, budget: object, regime: str, most: float
 ) -> None:
-    privacy = Privacy(budget)  # type: ignore[arg-type]
+    privacy = Privacy(budget)
     outcome = run(plan_model(PAIRS, privacy), rows(number), 3)
     assert outcome.finding.facts()["regime"] == regime
     assert abs(outcome.finding.facts()["rows"] - number) < 0.3 * number
@@ -133,7 +133,7 @@ def test_answers_are_nearer_than_least_squares(
 
     plan = mechanism_for("marginals", PAIRS).plan(PAIRS, privacy, Search("marginals"))
     least_squares = run(plan, rows(number), 3).estimator()
-    non_negative = locally_non_negative(least_squares, [*answers])  # type: ignore[arg-type]
+    non_negative = locally_non_negative(least_squares, [*answers])
     marginals_of_pairs = {names: non_negative.marginal(names) for names in answers}
     error = misplaced_share(answers, number)
     assert error < most * misplaced_share(marginals_of_pairs, number)
@@ -292,7 +292,7 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
 def test_model_counts_rows_where_they_decide(
     workload: Workload, budget: object, steps: list[str]
 ) -> None:
-    plan = plan_model(workload, Privacy(budget))  # type: ignore[arg-type]
+    plan = plan_model(workload, Privacy(budget))
     assert step_names(plan) == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
 
@@ -320,7 +320,7 @@ def test_model_uses_laplace_only_before_laplace_plans(
 def test_model_counts_rows_as_precisely_as_needed() -> None:
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
-        setting = setting_from_plan(plan_model(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
+        setting = setting_from_plan(plan_model(PAIRS, Privacy(budget)))
         row_count = setting.row_count(setting.counting_share)
         std = block_variance(row_count, row_count.blocks[0]) ** 0.5
         assert std < 0.05 * setting.deciding_rows or setting.counting_share == Fraction(1, 50)

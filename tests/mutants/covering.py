@@ -12,8 +12,8 @@ from pathlib import Path
 
 import coverage
 import pytest
-from contracts.trusted import TRUSTED
 
+from contracts.trusted import TRUSTED
 from mutants.generate import Mutant
 
 TESTS = Path(__file__).parents[1]

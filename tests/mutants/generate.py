@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import libcst as cst
-from contracts.trusted import TRUSTED
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
+
+from contracts.trusted import TRUSTED
 
 # Their first argument is the name of what they check, for the message.
 _CHECKS = {

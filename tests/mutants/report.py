@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from contracts.trusted import TRUSTED
-
 from mutants.covering import LONGEST
 from mutants.generate import Mutant
 from mutants.trial import FIRST, MOST, PATIENCE
@@ -59,7 +58,7 @@ def sample_of(folder: Path) -> list[Mutant]:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "sample.json").read_text("utf-8"))  # type: ignore[no-any-return]
+    return json.loads((folder / "sample.json").read_text("utf-8"))
 
 
 def states(folder: Path) -> dict[str, str]:

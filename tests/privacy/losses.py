@@ -150,7 +150,7 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
         budget.epsilon
         if noise == Noise.DISCRETE_LAPLACE
         else gaussian_mu_squared(budget.epsilon, budget.delta)
-    )  # type: ignore[union-attr]
+    )
 
 
 def in_measure(plan: Measurements, squared: float) -> float:
@@ -404,7 +404,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     values = dict.fromkeys(domain.measures, amounts)
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(UnpaidSeries(release_contract(plan), table, SeededEntropy(7)))
-    mechanism_of(plan).prepare(plan)(series)  # type: ignore[arg-type]
+    mechanism_of(plan).prepare(plan)(series)
     return sum(_share(step, privacy) for step in series.steps)
 
 
@@ -425,7 +425,7 @@ def _share(step: Any, privacy: Privacy) -> float:
                 )
                 * ratio
             )
-        return float(step_budget.epsilon / budget.epsilon) * ratio  # type: ignore[union-attr]
+        return float(step_budget.epsilon / budget.epsilon) * ratio
     if isinstance(budget, ZCDP):
         return float(step.epsilon**2 / 2 / budget.rho)
     return float(step.epsilon / budget.epsilon)

@@ -88,7 +88,7 @@ def blocks() -> Iterator[Block]:
             along = {"t": operator(SIZES["t"]), "a": Identity(SIZES["a"])}
             factors = tuple(Factor((name,), along[name]) for name in names)
             for measure in (None, *DOMAIN.measures):
-                yield Block(factors, 1, measure)  # type: ignore[arg-type]
+                yield Block(factors, 1, measure)
 
 
 def plans(
@@ -165,7 +165,7 @@ def test_no_unit_changes_more_by_rows_with_nulls(
         tables += [read(source, HIDDEN, **unit) for source in (file, duckdb.from_df(rows))]
     for names, measure in itertools.product(TABLES, (None, *measures)):
         factors = tuple(Factor((name,), Identity(HIDDEN.cells(name))) for name in names)
-        for plan in plans(Block(factors, 1, measure), most, bound, HIDDEN):  # type: ignore[arg-type]
+        for plan in plans(Block(factors, 1, measure), most, bound, HIDDEN):
             answers = np.stack([answers_of(plan, table) for table in tables])
             changes = (np.abs(answers) ** plan.noise.norm).sum(axis=1)
             assert changes.max() <= claimed(plan) * (1 + 1e-9), (names, measure)

@@ -59,7 +59,7 @@ def released(
     **options: object,
 ) -> ln.Release:
     """Return a seeded release of a workload."""
-    return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)  # type: ignore[arg-type]
+    return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)
 
 
 def synthesized(*arguments: object) -> str:

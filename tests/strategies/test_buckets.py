@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from baselines._greedy_h import fit_greedy_h
 from baselines._linear import strategy_rmse
-
 from leastnoise._estimation import HalvingTree
 from leastnoise._families import gram_of, sum_grams
 from leastnoise._strategies import (

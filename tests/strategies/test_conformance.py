@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from contracts.strategies import PAGE, page
 
+from contracts.strategies import PAGE, page
 from error.plans import LeastSquares
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._error import evaluate_plan

@@ -5,8 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from experiments.residuals import coefficients, eigenvalues, optimal_weights, total_squared_error
 
+from experiments.residuals import coefficients, eigenvalues, optimal_weights, total_squared_error
 from leastnoise._strategies import (
     _covering,
     attribute_sets,

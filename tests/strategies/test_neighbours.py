@@ -32,7 +32,7 @@ SPENT_SHARES = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan | None:
     (candidate,) = try_strategies(
         WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy
-    )  # type: ignore[arg-type]
+    )
     return candidate.plan
 
 
@@ -77,8 +77,8 @@ def test_row_that_leaves_the_domain_counts() -> None:
         noise=Noise.DISCRETE_GAUSSIAN,
         blocks=blocks,
     )
-    assert 2 * cost(plan).rho == 1 + Fraction(2, 300)  # type: ignore[union-attr]
-    spent = 2 * cost(dataclasses.replace(plan, blocks=(contrasts,))).rho  # type: ignore[union-attr]
+    assert 2 * cost(plan).rho == 1 + Fraction(2, 300)
+    spent = 2 * cost(dataclasses.replace(plan, blocks=(contrasts,))).rho
     assert Fraction(2, 100) <= spent <= Fraction(2, 100) + Fraction(1, 2**120)
 
 

@@ -5,6 +5,8 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+
 from experiments.residuals import (
     coefficients,
     eigenvalues,
@@ -12,8 +14,6 @@ from experiments.residuals import (
     residual_noise,
     total_squared_error,
 )
-from scipy.optimize import minimize
-
 from leastnoise._strategies import (
     attribute_sets,
     diagonal_errors,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+
 from baselines._linear import strategy_rmse
 from experiments.sums_strategies import PrefixSums, sum_strategy
-
 from families.grams import prefix_gram
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families import dense_gram, fit_gaussian_optimum

@@ -127,7 +127,7 @@ def test_tilted_error_matches_plan_and_beats_residual() -> None:
 def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighbours: str) -> None:
     plan_of(
         "tilted", queries(SMALL, a="identity", b="prefix", c="prefix"), Privacy(budget, neighbours)
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
     ],
     ids=str,
 )
-def test_time_goes_to_likely_best_strategies(workload, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
+def test_time_goes_to_likely_best_strategies(workload, budget, seconds, tried, left_out) -> None:
     granted_seconds = granted(workload, Privacy(budget), seconds)
     assert all(granted_seconds[key] > 1e-9 for key in tried)
     assert all(granted_seconds[key] < 1e-9 for key in left_out)
@@ -198,7 +198,7 @@ def test_candidate_states_useful_extra_seconds() -> None:
     assert candidate.useful_seconds == 0
     short = granted(prefix(8192), Privacy(PureDP(1)), 10.0)["p_identity", LAPLACE]
     planner = PLANNERS["p_identity"]
-    assert planner.seconds(prefix(8192)) < short < planner.thorough_seconds(prefix(8192))  # type: ignore[misc]
+    assert planner.seconds(prefix(8192)) < short < planner.thorough_seconds(prefix(8192))
 
 
 def test_estimates_use_the_product_of_attributes() -> None:
@@ -276,7 +276,7 @@ def test_joint_inverse_is_in_the_estimate() -> None:
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "20", True])
 def test_seconds_are_a_number_above_0(seconds: object) -> None:
     with pytest.raises(InputError, match=r"seconds must be a number above 0, such as 5; got"):
-        Search(seconds=seconds)  # type: ignore[arg-type]
+        Search(seconds=seconds)
 
 
 def test_more_time_finds_no_worse_strategies() -> None:

@@ -28,7 +28,7 @@ def checked_plan(
     workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove"
 ) -> Plan:
     """Plan the workload, and check the cost and the error of the plan."""
-    plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
+    plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))
     measured = plan.measured()
     assert covers(budget, cost(measured))
     expected_error = plan.expected_error()

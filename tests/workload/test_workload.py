@@ -228,7 +228,7 @@ SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
 )
 def test_workload_refuses_invalid_queries(make: object, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 STORES = ["Kiel", "Mainz", "Flensburg", "Worms"]

@@ -135,13 +135,13 @@ def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: ob
     amounts = [0] * len(rows) if pay is None else pay
     return Table(
         DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit
-    )  # type: ignore[arg-type]
+    )
 
 
 def fitted(
     budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object
 ) -> Measurements:
-    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)
 
 
 def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:

@@ -288,7 +288,7 @@ def test_searches_and_their_budgets_are_checked() -> None:
     rule = KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22)
     for wrong in ({"attribute": 5}, {"rule": "low"}, {"most": 0}):
         with pytest.raises(ln.InputError, match=r"search for keys must be|most must be"):
-            KeySearch(**{"attribute": "agent", "rule": rule, "most": 9, **wrong})  # type: ignore[arg-type]
+            KeySearch(**{"attribute": "agent", "rule": rule, "most": 9, **wrong})
     with pytest.raises(ln.InputError, match=r"threshold above 2\^40"):
         key_rule(Privacy(ApproxDP("1e-13", "1e-13")))
     with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):

@@ -55,14 +55,14 @@ TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
 
 
 def adaptive_contract(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
-    return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
+    return many_steps(DOMAIN, Privacy(budget, **privacy))
 
 
 def step(
     budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object
 ) -> Measurements:
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
-    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)
 
 
 def least(epsilon: str) -> LeastCost:
@@ -217,7 +217,7 @@ def test_only_selections_of_the_kernel_are_drawn() -> None:
         Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0)),
     ):
         with pytest.raises(InputError, match="selection must be a LeastCost"):
-            series.choose(stranger)  # type: ignore[arg-type]
+            series.choose(stranger)
     assert series.left().epsilon == 1
 
 
@@ -260,7 +260,7 @@ def test_unpaid_draws_are_not_private() -> None:
     observation = simulate(step(PureDP(1)), TABLE, SeededEntropy(1))
     assert (observation.private, observation.receipt) == (False, "")
     with pytest.raises(InputError, match="got another source"):
-        simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
+        simulate(step(PureDP(1)), TABLE, Known(0))
 
 
 @pytest.mark.parametrize(

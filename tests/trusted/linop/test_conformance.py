@@ -324,7 +324,7 @@ def test_sizes_become_pythons_own_integers() -> None:
 )
 def test_operators_refuse_invalid_arguments(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_arrays_inside_are_copies_and_read_only() -> None:

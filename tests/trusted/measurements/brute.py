@@ -151,4 +151,4 @@ def claimed(plan: Measurements) -> float:
         return float(plan_cost.epsilon)
     if isinstance(plan_cost, ConcentratedCost):
         return float(2 * plan_cost.rho)
-    return float(plan_cost.mu_squared)  # type: ignore[union-attr]
+    return float(plan_cost.mu_squared)

@@ -78,6 +78,6 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
 )
 def test_damaged_observations_are_refused(change: object, message: str) -> None:
     value = written(observed([5], [-3, 4]))
-    change(value)  # type: ignore[operator]
+    change(value)
     with pytest.raises(InputError, match=message):
         read_observation(value)

@@ -255,11 +255,11 @@ def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
 
 def test_numpy_integers_in_scales_become_pythons_own() -> None:
     """Otherwise scale times grid would overflow in the noise but not in the cost."""
-    scale = Fraction(np.int64(2**44 + 1), np.int64(1))  # type: ignore[arg-type]
+    scale = Fraction(np.int64(2**44 + 1), np.int64(1))
     block = Block((), scale)
     assert (type(block.scale.numerator), type(block.scale.denominator)) == (int, int)
-    assert Block((), 3).scale == Fraction(3)  # type: ignore[arg-type]
-    assert isinstance(column_norm(plan_of(LAPLACE, Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
+    assert Block((), 3).scale == Fraction(3)
+    assert isinstance(column_norm(plan_of(LAPLACE, Block((), 3)), 1), Fraction)
 
 
 def test_large_joint_tables_are_bounded_by_maxima() -> None:

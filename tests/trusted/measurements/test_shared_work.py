@@ -167,7 +167,7 @@ def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: st
             assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), blocks
 
 
-def cached_functions() -> list[functools._lru_cache_wrapper]:  # type: ignore[type-arg]
+def cached_functions() -> list[functools._lru_cache_wrapper]:
     """List every cached function of the package."""
     modules = [
         module

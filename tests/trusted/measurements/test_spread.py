@@ -150,10 +150,9 @@ def test_cost_of_weak_totals_is_never_below_the_worst_change(
         kinds, ([along], [along, of_both], [mixed], [mixed, along])
     ):
         blocks_of_kind = [
-            Block(factors_of_block, Fraction(1), **kind)  # type: ignore[arg-type]
-            for factors_of_block in factors
+            Block(factors_of_block, Fraction(1), **kind) for factors_of_block in factors
         ]
-        blocks_of_kind.append(Block((), Fraction(weak), **kind))  # type: ignore[arg-type]
+        blocks_of_kind.append(Block((), Fraction(weak), **kind))
         if kind:
             blocks_of_kind.append(Block(along, Fraction(2)))
         plan = within(blocks_of_kind, most, PerCellBound(1, "b"), neighbours=neighbours)
@@ -246,7 +245,7 @@ def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, cl
 )
 def test_bounds_that_mean_nothing_are_refused(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 @pytest.mark.parametrize(

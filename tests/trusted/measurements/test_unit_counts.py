@@ -159,7 +159,7 @@ def test_amounts_of_units_cost_the_largest(
 )
 def test_uncountable_measurements_are_refused(change: dict[str, object], message: str) -> None:
     privacy = Privacy(PureDP(1), unit_column="id" if change else None)
-    block = Block((), Fraction(1), "units", **change)  # type: ignore[arg-type]
+    block = Block((), Fraction(1), "units", **change)
     with pytest.raises(InputError, match=message):
         Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
 
