@@ -450,8 +450,8 @@ READERS: tuple[Callable[[Any], Description | None], ...] = (
 )
 """Each returns None for a description of another tool."""
 _KNOWN_TOOLS = (
-    "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, "
-    "and a domain that OpenDP serialized"
+    "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP "
+    "serialized"
 )
 
 

@@ -100,10 +100,10 @@ _BYTES_PER_SECOND = 1.5e6
 _SECONDS_PER_TABLE = 0.01
 _SECONDS_PER_MODEL = 10.0
 _OPTIONS_NEEDED = (
-    "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, "
-    "--quantiles NAME=0.25,0.5,0.75, --means MEASURE, --variances MEASURE, "
-    "--correlations MEASURE,..., --regression MEASURE=MEASURE,..., "
-    "--r-squared MEASURE=MEASURE,..., --shares NAME or --covariances TABLE."
+    "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles "
+    "NAME=0.25,0.5,0.75, --means MEASURE, --variances MEASURE, --correlations MEASURE,..., "
+    "--regression MEASURE=MEASURE,..., --r-squared MEASURE=MEASURE,..., --shares NAME or "
+    "--covariances TABLE."
 )
 _NO_MEASURES = {
     "means": (
@@ -297,8 +297,8 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     multiple=True,
     metavar="NAME=VALUE",
     help=(
-        "Select rows with this value, or in this group of a level. "
-        "If the option is repeated, rows with any of the values."
+        "Select rows with this value, or in this group of a level. If the option is repeated, rows "
+        "with any of the values."
     ),
 )
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure instead of counting rows.")

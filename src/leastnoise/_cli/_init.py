@@ -174,9 +174,8 @@ def _find_table(url: str | None, table: str | None, connection: str | None) -> D
         )
     if url is None and connection is None:
         raise InputError(
-            "--table names a table of a database. Give the URL of the database, as in "
-            "`leastnoise init postgresql://user@host/name --table public.visits`, "
-            "or --connection env:NAME."
+            "--table names a table of a database. Give the URL of the database, as in `leastnoise "
+            "init postgresql://user@host/name --table public.visits`, or --connection env:NAME."
         )
     database_table = DatabaseTable(table, connection or f"env:{_URL_VARIABLE}")
     if url is not None:

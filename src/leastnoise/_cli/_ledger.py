@@ -194,8 +194,8 @@ def spent(
         )
     elif day is not None or any(value is not None for value in amount.values()):
         raise InputError(
-            "A release records its own cost and day; "
-            "give only --release, or an amount without --release."
+            "A release records its own cost and day; give only --release, or an amount without "
+            "--release."
         )
     else:
         entry = enter_release(ledger, directory, note)

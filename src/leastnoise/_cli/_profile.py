@@ -58,8 +58,8 @@ _MOST_PRINTED_COLUMNS = 60  # the page has all columns; layout
         "--max-rows",
         int,
         (
-            "The most rows of a person that count.  [default: "
-            "from the counts of persons by their rows]"
+            "The most rows of a person that count.  [default: from the counts of persons by their "
+            "rows]"
         ),
     ),
     ("--out", FILE, "The directory to write.  [default: the name of DATA and -profile]"),
@@ -199,8 +199,8 @@ def _unit_count_text(plan: ProfilePlan) -> str:
     if plan.request.max_rows is None:
         return f"{count_text}; {rule}, in the tables and in the draft"
     return (
-        f"{count_text}; {rule} in the draft, "
-        f"and the tables count at most {plan.request.max_rows} rows"
+        f"{count_text}; {rule} in the draft, and the tables count at most {plan.request.max_rows} "
+        "rows"
     )
 
 

@@ -334,8 +334,8 @@ def _print_settled(settled: Iterable[Entry]) -> None:
             outcome = f"after it was published: paid and whole, in {directory}."
         else:
             outcome = (
-                "while it was measured: paid and absent. "
-                f"Nothing is at {directory}, and the release's budget stays spent."
+                f"while it was measured: paid and absent. Nothing is at {directory}, and the "
+                "release's budget stays spent."
             )
         click.echo(f"{name_release(entry)} was stopped {outcome}", err=True)
 

@@ -522,9 +522,8 @@ def evaluate_plan(
         if structure.solver_cells and not may_iterate:
             raise InputError(
                 "its tables have no common product form, so that the error bars need a linear "
-                "solver over "
-                f"{structure.solver_cells} joint cells, which takes long; ask for it by name: "
-                f"strategy = '{strategy_name}'"
+                f"solver over {structure.solver_cells} joint cells, which takes long; ask for it "
+                f"by name: strategy = '{strategy_name}'"
             )
     total, tables = _table_errors(workload, covariances)
     bound = 0.0

@@ -703,9 +703,8 @@ def compare_releases(
     if keys != other_keys:
         raise InputError(
             "Two releases can be compared only by groups that have the same labels in the same "
-            "order, but these groups differ. Compare them by a level or by attributes that are "
-            "the same "
-            "in both releases."
+            "order, but these groups differ. Compare them by a level or by attributes that are the "
+            "same in both releases."
         )
     first, second = (
         _estimate_selected_rows(estimate, quantity, sets, where or {}, level)

@@ -876,8 +876,7 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
             reason = str(error).rstrip(".")
             raise InputError(
                 f"Records need the counts of the cells of {table[0]}, which this release does not "
-                f"determine: {reason}. "
-                f"Ask for the marginal of {table[0]} in the release."
+                f"determine: {reason}. Ask for the marginal of {table[0]} in the release."
             ) from None
         positions = tuple(names.index(name) for name in table)
         tables_made.append(

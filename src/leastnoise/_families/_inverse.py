@@ -390,8 +390,8 @@ def invert_gram(factor: Factor) -> GramInverse:
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most "
-            f"{MOST_DENSE} cells are allowed. "
-            "Choose a hierarchy or the identity along this attribute."
+            f"{MOST_DENSE} cells are allowed. Choose a hierarchy or the identity along this "
+            "attribute."
         )
     if factor.even:
         shape = triangle(operator)

@@ -588,15 +588,15 @@ def _page_lines(fit: DomainFit, listed_values: int, unknown: Sequence[str]) -> I
         yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
         yield (
-            f"cut            {_format_share(fit.cut, fit.rows)}, "
-            "beyond max_rows of their unit or max_per_cell"
+            f"cut            {_format_share(fit.cut, fit.rows)}, beyond max_rows of their unit or "
+            "max_per_cell"
         )
     for join in fit.joins:
         if len(fit.joins) > 1:
             yield f"joined table   {join.table or 'a data frame'}"
         yield (
-            f"with partner   {_format_share(join.matched, fit.rows)}; "
-            "the others have nulls for the second table's columns"
+            f"with partner   {_format_share(join.matched, fit.rows)}; the others have nulls for "
+            "the second table's columns"
         )
         if join.doubled:
             several = _format_share(join.several, fit.rows)
@@ -640,8 +640,8 @@ def _used_rows_lines(fit: DomainFit) -> Iterator[str]:
     shown = [(names, count) for names, count in fit.left_out if count]
     for names, count in shown[:_MOST_TABLES]:
         yield (
-            f"    the table by {' x '.join(names)} leaves out "
-            f"{_format_share(count, fit.used)} of them"
+            f"    the table by {' x '.join(names)} leaves out {_format_share(count, fit.used)} of "
+            "them"
         )
     if len(shown) > _MOST_TABLES:
         yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"

@@ -311,9 +311,8 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
     elif len(names) != 1:
         raise InputError(
             f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this "
-            "workload has queries on "
-            f"{' and '.join(names) or 'none'}. Choose strategy = 'auto', or make one release for "
-            "each attribute."
+            f"workload has queries on {' and '.join(names) or 'none'}. Choose strategy = 'auto', "
+            "or make one release for each attribute."
         )
     return names
 
@@ -326,8 +325,8 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
             "dawa on two attributes needs a budget with only epsilon (pure differential privacy); "
-            f"got {privacy.budget!r}. "
-            "Give epsilon without delta and rho, or choose strategy = 'auto'."
+            f"got {privacy.budget!r}. Give epsilon without delta and rho, or choose strategy = "
+            "'auto'."
         )
     cells = math.prod(sizes)
     if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
@@ -342,10 +341,10 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
         if not (product.rows <= most and entries <= _MOST_ENTRIES):
             raise InputError(
                 f"dawa on two attributes answers at most {most} queries on a table of {cells} "
-                "cells, because each gets a separate error bar, and at most "
-                f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got "
-                f"{product.rows} queries in {product.name}, and "
-                f"{entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
+                f"cells, because each gets a separate error bar, and at most {_MOST_ENTRIES} "
+                f"entries (queries times cells) along an attribute; got {product.rows} queries in "
+                f"{product.name}, and {entries} entries. Ask for fewer queries, or choose strategy "
+                "= 'auto'."
             )
 
 

@@ -365,8 +365,7 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
         if math.prod(domain.kind(name).size for name in product.attributes) > _MOST_CELLS:
             raise InputError(
                 f"{STRATEGY} answers tables of at most {_MOST_CELLS} cells; {product.name} has "
-                "more. Use coarser attributes, or choose "
-                "strategy = 'auto'."
+                "more. Use coarser attributes, or choose strategy = 'auto'."
             )
         several = [
             name

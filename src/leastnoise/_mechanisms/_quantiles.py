@@ -38,6 +38,7 @@ from leastnoise._trusted.kernel import MOST_CELLS, QuantileSelection, Series
 from leastnoise._workload import Statistic, Workload, identity, number_cells
 
 STRATEGY = "selected_quantiles"
+_OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact copy of the release."
 # Epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact.
 _EPSILON_GRID = 2**24
 TABLES_SHARE = Fraction(1, 2)
@@ -222,17 +223,13 @@ class SelectedQuantilesFinding(DataDependentFinding):
             cells = remaining[:count]
             del remaining[:count]
             most = len(number_cells(workload.domain, statistic.of)) - 1
-            if [len(group_cells) for group_cells in cells] != [math.prod(groups)] * count:
-                raise InputError(_OTHER_CHOICES)
-            if max(map(max, cells)) > most:
+            sizes = [len(group_cells) for group_cells in cells]
+            if sizes != [math.prod(groups)] * count or max(map(max, cells)) > most:
                 raise InputError(_OTHER_CHOICES)
             chosen[statistic] = np.array(cells, dtype=np.int64).reshape(count, *groups)
         if remaining:
             raise InputError(_OTHER_CHOICES)
         return chosen
-
-
-_OTHER_CHOICES = "The chosen quantiles belong to another plan. Use an intact copy of the release."
 
 
 def _round_down(epsilon: Fraction) -> Fraction:

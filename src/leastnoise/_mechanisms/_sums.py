@@ -302,16 +302,14 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     if measure.low_units < 0:
         raise InputError(
             f"{STRATEGY} clips values from above, so {name} must not be negative; its lower bound "
-            f"is {measure.low_units} units. "
-            "Choose a lower bound of 0."
+            f"is {measure.low_units} units. Choose a lower bound of 0."
         )
     kind = domain.kind(measure.column) if measure.column in domain.names else None
     if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
         raise InputError(
-            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain "
-            f"must have the attribute {measure.column} as "
-            f"Integers or Bins. Add it, for example {measure.column} = Bins(0, "
-            f"{float(measure.high):g}, 500)."
+            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must "
+            f"have the attribute {measure.column} as Integers or Bins. Add it, for example "
+            f"{measure.column} = Bins(0, {float(measure.high):g}, 500)."
         )
     if kind.reading != measure.reading or (
         isinstance(kind, Integers) and kind.rounding is not None

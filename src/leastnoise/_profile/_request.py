@@ -227,8 +227,7 @@ def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
         if request.max_rows is not None:
             raise InputError(
                 "max_rows needs a unit with a column; in this request every row is a unit. Name "
-                "the column of "
-                "the person, or leave out max_rows."
+                "the column of the person, or leave out max_rows."
             )
         return
     if request.unit not in [column.name for column in columns.listed]:

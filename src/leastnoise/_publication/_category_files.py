@@ -71,9 +71,8 @@ class FoundCategories:
 def describe_category_search(plan: CategoryPlan) -> str:
     """Return sentences on a search's chances to find a category, by its size."""
     return (
-        "A search finds "
-        f"{describe_search_chances(plan.detectable_units, plan.threshold)}. It keeps the "
-        f"{plan.kind.most:,} categories with the largest noisy counts."
+        f"A search finds {describe_search_chances(plan.detectable_units, plan.threshold)}. It "
+        f"keeps the {plan.kind.most:,} categories with the largest noisy counts."
     )
 
 

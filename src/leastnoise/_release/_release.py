@@ -379,9 +379,8 @@ class Release:
         if self.workload.rows > MOST_FRAME_ANSWERS:
             raise InputError(
                 f"One data frame may hold at most {MOST_FRAME_ANSWERS} answers; got "
-                f"{self.workload.rows}. "
-                "Take one table at a time with release.frame(id), or read the files of a release "
-                "that is made with out=."
+                f"{self.workload.rows}. Take one table at a time with release.frame(id), or read "
+                "the files of a release that is made with out=."
             )
         arrays_by_column: dict[str, list[Any]] = {
             "query": [],
@@ -1137,9 +1136,8 @@ def _check_covariances(
             )
         if measure_covariance(measurements, product.measure).solver_cells:
             raise InputError(
-                f"The covariances of {key!r} are not known under the strategy {strategy!r}, "
-                "whose estimates need a linear solver. "
-                "Choose another strategy."
+                f"The covariances of {key!r} are not known under the strategy {strategy!r}, whose "
+                "estimates need a linear solver. Choose another strategy."
             )
 
 
@@ -1181,8 +1179,7 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
     if isinstance(plan, AdaptivePlan):
         raise InputError(
             "rounding = 'controlled' needs estimates that add up, and the estimates of the "
-            f"strategy {plan.strategy!r} do not. Choose strategy = 'auto', or "
-            "round to the nearest."
+            f"strategy {plan.strategy!r} do not. Choose strategy = 'auto', or round to the nearest."
         )
     by_measure: dict[str | None, list[Product]] = {}
     for table in tables:
@@ -1214,8 +1211,7 @@ def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) 
     if options and not linear:
         raise InputError(
             f"{' and '.join(options)} cannot be given by the strategy {plan.strategy!r}, whose "
-            "answers are not linear estimates. Leave that "
-            "out, or choose strategy = 'auto'."
+            "answers are not linear estimates. Leave that out, or choose strategy = 'auto'."
         )
     if "nnls" in options and public_counts_of_plan(plan):
         raise refuse(
@@ -1277,8 +1273,8 @@ def _check_local_unit_counts(workload: Workload) -> None:
         raise refuse(
             "local_non_negative together with the table " + incomplete[0],
             True,
-            "left out where units are counted in groups, "
-            "or in cells of an attribute that may lack values",
+            "left out where units are counted in groups, or in cells of an attribute that may lack "
+            "values",
             "Use non_negative, or write complete = true if no value can be missing.",
         )
 

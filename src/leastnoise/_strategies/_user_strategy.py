@@ -48,9 +48,8 @@ arrays, operators or query sets; or a function from a `PlanningProblem` to one o
 `Strategy`.
 """
 _ALLOWED = (
-    "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
-    "or query sets, or a function of the planning problem "
-    "that returns one of these"
+    "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays or "
+    "query sets, or a function of the planning problem that returns one of these"
 )
 
 

@@ -155,8 +155,8 @@ class Product:
             self._check_groups(unit_count)
         elif cell and not (cell == self.attributes and self.asks_single_cells):
             advice = (
-                "A unit may be in several cells. "
-                "If its rows agree in these attributes, name them in of_unit."
+                "A unit may be in several cells. If its rows agree in these attributes, name them "
+                "in of_unit."
             )
             raise refuse(
                 f"the queries of units by {' x '.join(cell)}",

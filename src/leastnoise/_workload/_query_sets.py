@@ -115,9 +115,8 @@ class QuerySet:
         )
         if counts_nothing:
             raise InputError(
-                f"{self.kind} must count at least one cell; got "
-                f"{list(map(list, self.arguments))}, which has the answer 0 for all data. Name "
-                "cells, or leave it out."
+                f"{self.kind} must count at least one cell; got {list(map(list, self.arguments))}, "
+                "which has the answer 0 for all data. Name cells, or leave it out."
             )
 
     @property

@@ -177,8 +177,7 @@ class Domain(Immutable):
         if isinstance(rule.table, KeyTable):
             raise InputError(
                 f"The categories of {self.kind(name)!r} are not known yet. Find them first, with "
-                "`leastnoise categories` or "
-                "leastnoise.find_categories."
+                "`leastnoise categories` or leastnoise.find_categories."
             )
         return rule
 

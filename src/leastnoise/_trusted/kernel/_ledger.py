@@ -616,13 +616,12 @@ class Ledger:
         days = [today()] if read_on is None else [read_on, today()]
         if not all(is_same_period(period, entry.reserved_on, day) for day in days):
             raise LedgerError(
-                f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
-                f"begins anew every {period}, and that {period} is over. The data may now contain "
-                "other people. The loss from this release would come on top of a whole budget for "
-                f"them. No noise was drawn now. The charge stays spent in its own {period}. Make "
-                f"the release again, which is paid from the present {period}; a series continues "
-                "when the budget is for all times again: `leastnoise ledger change LEDGER --per "
-                "ever`."
+                f"Release {entry.number} was paid on {entry.reserved_on} from a budget that begins "
+                f"anew every {period}, and that {period} is over. The data may now contain other "
+                "people. The loss from this release would come on top of a whole budget for them. "
+                f"No noise was drawn now. The charge stays spent in its own {period}. Make the "
+                f"release again, which is paid from the present {period}; a series continues when "
+                "the budget is for all times again: `leastnoise ledger change LEDGER --per ever`."
             )
 
     def period_is_over(self, entry: Entry) -> bool:

@@ -524,9 +524,8 @@ def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
     budgets, period = budgets_in_force(content)
     if share not in budgets:
         raise InputError(
-            "The share must be a share of the ledger: "
-            f"{_share_names(budgets) or 'none yet'}; got {share!r}. "
-            "Give it a budget with `leastnoise ledger share`."
+            f"The share must be a share of the ledger: {_share_names(budgets) or 'none yet'}; got "
+            f"{share!r}. Give it a budget with `leastnoise ledger share`."
         )
     for name in dict.fromkeys(("", share)):
         yield Limit(name, budgets[name], period, charges_of(content, name, period, day))

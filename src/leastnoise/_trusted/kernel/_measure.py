@@ -47,8 +47,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
     if table.domain != domain:
         raise InputError(
             "The table was read with another domain than the domain of the plan. Read the source "
-            "again "
-            "with the domain of the plan."
+            "again with the domain of the plan."
         )
     if (table.unit_column, table.max_rows, table.max_per_cell) != (
         privacy.unit_column,
@@ -57,8 +56,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
     ):
         raise InputError(
             "The table was read for another privacy unit than the unit of the plan. Read the "
-            "source "
-            "again with the unit of the plan."
+            "source again with the unit of the plan."
         )
 
 
@@ -84,8 +82,8 @@ def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
     spent = cost(measurements)
     if not covers(measurements.privacy.budget, spent):
         raise InputError(
-            "The queries cost more than their declared budget, "
-            f"{measurements.privacy.budget!r}. Make the plan again; nothing was spent."
+            f"The queries cost more than their declared budget, {measurements.privacy.budget!r}. "
+            "Make the plan again; nothing was spent."
         )
     return spent
 

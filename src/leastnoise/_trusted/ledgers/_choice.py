@@ -345,8 +345,8 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
     return (
         f"The ledger {ledger} does not know the release in {first}{others}, which was paid from "
         "it: it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if "
-        "there is none, enter the missing releases: "
-        f"`leastnoise ledger spent {ledger} --release {first}`."
+        f"there is none, enter the missing releases: `leastnoise ledger spent {ledger} --release "
+        f"{first}`."
     )
 
 
