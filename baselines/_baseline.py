@@ -20,7 +20,7 @@ Wholes = NDArray[np.int64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_CELLS = 2**20
-# numerator and denominator of an epsilon: the samplers accept the scales that follow
+# Numerator and denominator of an epsilon: the samplers accept the scales that follow.
 _MOST_PARTS = 2**32
 _MOST_RECORDS = 2**50  # in all cells together: sums and differences stay exact, in float64 too
 

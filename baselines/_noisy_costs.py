@@ -25,7 +25,7 @@ from leastnoise._trusted.kernel._plane import (
 
 Ranks = npt.NDArray[np.int32]
 
-# largest window in cells for which a pass for every cell is faster than a search in sorted halves
+# Largest window in cells for which a pass for every cell is faster than a search in sorted halves.
 _SHORT = 128
 _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
 

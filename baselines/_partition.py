@@ -13,7 +13,7 @@ from leastnoise._trusted.kernel import Entropy
 from leastnoise._trusted.kernel._plane import GRID, clip_counts
 
 _CHUNK = 64
-# positions where StructureFirst may cut; its table of costs has half the square of this number
+# Positions where StructureFirst may cut; its table of costs has half the square of this number.
 MOST_CUTS = 512
 AHP_SHARE = Fraction(17, 20)  # the paper's rho
 AHP_CUTOFF = 0.35  # the paper's eta

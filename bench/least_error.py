@@ -32,8 +32,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 import numpy as np  # noqa: E402  # after the number of threads is set
 
 DELTA = "1e-6"
-# sizes of the attributes, (epsilon, delta) or a pure budget of epsilon 1, and the goal: the exact
-# error of a prototype
+# Sizes of the attributes, (epsilon, delta) or a pure budget of epsilon 1, and the goal: the exact
+# error of a prototype.
 TABLES = {
     "16 of 2": ([2] * 16, False, 7.56),
     "4 of 4": ([4] * 4, False, 3.56),
@@ -46,7 +46,7 @@ TABLES = {
 }
 LARGE_GROUPS = {"50 of 20": [20] * 50, "4 of 250": [250] * 4, "500 of 2": [2] * 500}
 ROWS = 2000
-# releases under one (epsilon, delta), and the gain that the composition in mu allows
+# Releases under one (epsilon, delta), and the gain that the composition in mu allows.
 RELEASES = {2: 1.40, 4: 1.96, 12: 3.39, 52: 7.04}
 QUANTILES = {"median": ["1/2"], "quartiles": ["1/4", "1/2", "3/4"]}
 CELLS_OF_QUANTILES = 4096

@@ -41,8 +41,8 @@ CUBES = {
     ),
 }
 ADULT5 = (75, 16, 5, 2, 20)
-# name -> (shape, sizes of the marginals, and the errors of the best peer at unit noise: pure,
-# Gaussian)
+# Name -> (shape, sizes of the marginals, and the errors of the best peer at unit noise: pure,
+# Gaussian).
 PEERS = {
     "ten^8 1-way": ((10,) * 8, (1,), 7.642, 2.702),
     "ten^8 2-way": ((10,) * 8, (2,), 25.60, 4.838),

@@ -45,7 +45,7 @@ import pyarrow as pa
 from pyarrow.parquet import read_metadata, write_table
 
 os.environ["LEASTNOISE_CACHE"] = "off"
-# total squared errors of the best weights of the tables of level and subset
+# Total squared errors of the best weights of the tables of level and subset.
 SMALLEST_ERRORS = {
     ("epsilon", "even-4096"): 2.287e6,
     ("epsilon", "even-65536"): 38.26e6,

@@ -98,7 +98,7 @@ def plans() -> Iterator[tuple[str, Any]]:
         for kind, budget in budgets.items():
             for name in PLANNERS:
                 if shape.startswith("long") and name == "tilted":
-                    # it is designed for tables, and takes half a minute for one attribute
+                    # It is designed for tables, and takes half a minute for one attribute.
                     continue
                 start = time.process_time()
                 try:

@@ -27,7 +27,7 @@ from leastnoise._trusted.kernel import Entropy, SeededEntropy
 
 START = 50_000
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
-# largest public maximum, in units, for which `truncated_sums` has coefficients of six bits
+# Largest public maximum, in units, for which `truncated_sums` has coefficients of six bits.
 _MOST_UNITS = 2**23
 
 

@@ -34,7 +34,7 @@ _INFEASIBLE_STATUS = 2  # a status of SciPy
 _MOST_EXTREME_SOLUTIONS = 12  # rounds that look for other solutions; affects only the cost
 _WHOLE_TOLERANCE = 1e-6  # differences by which a whole solution may miss whole numbers
 _SOLVER_SECONDS = 10.0  # the time limit of one optimisation; after it, the proved bound is used
-# the time limit for finding whole solutions; after it, only linear programs are solved
+# The time limit for finding whole solutions; after it, only linear programs are solved.
 _FIRST_SECONDS = 30.0
 _INTEGER_SECONDS = 120.0  # after them no further integer program is started
 _LINEAR_SECONDS = 600.0  # after them no further program is started

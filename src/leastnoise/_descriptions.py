@@ -23,7 +23,7 @@ from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
 """The text of a draft in the place of a public value that is not known."""
-# integers in a wider range than this are drafted as bins, not with a cell each
+# Integers in a wider range than this are drafted as bins, not with a cell each.
 MOST_INTEGER_CELLS = 1000
 _DRAFT_BINS = 100  # bins of a drafted attribute of numbers
 
@@ -471,7 +471,7 @@ def read_description(path: Path) -> Description:
             f"{_KNOWN_TOOLS}."
         ) from None
     try:
-        # decimal numbers are kept as texts, which are exact
+        # Decimal numbers are kept as texts, which are exact.
         value = json.loads(text, parse_float=str)
     except (ValueError, RecursionError):
         try:

@@ -168,7 +168,7 @@ def _sampler_scale(
 
     The scale is not changed if its numerator and denominator are short enough.
     """
-    # the square roots of the norms of contrasts multiply the scale and need additional bits
+    # The square roots of the norms of contrasts multiply the scale and need additional bits.
     if has_contrasts:
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * largest_row_weight < 2**50:
@@ -403,8 +403,8 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         chance = float(budget.delta) / privacy.max_rows
     else:
         chance = 0.0
-    # the search begins at an estimate, which may be wrong because floats cannot represent such
-    # small probabilities
+    # The search begins at an estimate, which may be wrong because floats cannot represent such
+    # small probabilities.
     chance = min(0.5, max(1e-300, chance))
     if rule.noise is Noise.DISCRETE_LAPLACE:
         far = -math.log(2 * chance)

@@ -50,7 +50,7 @@ _MOST_CANDIDATE_ROWS = 40  # rows that are tried in the search for the worst pai
 _NUMBERS_PER_BATCH = 2**20  # random numbers drawn at a time
 _MOST_UNITS = 1000  # units in which two tables differ
 _TRIALS_OF_SHARED_NOISE = 32  # trials between two readings of the clock
-# discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+# Discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability.
 _LEAST_CONTINUOUS_SCALE = 2**10
 Row: TypeAlias = Mapping[str, int]
 """A row: its cell of every attribute, and its value of every measure in units of the measure."""
@@ -143,7 +143,7 @@ def _select_event(
             1 - clopper_pearson_lower(len(second[part]) - above[1], len(second[part]), risk),
         )
 
-    # try a hundred quantiles of the draws of each table
+    # Try a hundred quantiles of the draws of each table.
     tried = [
         np.quantile(sample[:half], np.linspace(0.005, 0.995, 100), method="lower")
         for sample in (first, second)
@@ -297,7 +297,7 @@ def measure_repeatedly(
     """
     if measurements.k_norm_groups():
         return _measure_trial_by_trial(measurements, codes, values, count, entropy)
-    # longer than the name of every attribute, and so different from all
+    # Longer than the name of every attribute, and so different from all.
     trial = "trial" + "'" * max(map(len, measurements.domain.names))
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
     domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
@@ -480,7 +480,7 @@ class Pairs:
     def _farthest_pair(self, distance: Callable[[Pair], float]) -> Pair:
         """Return the pair of tables for which ``distance`` is largest."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        # among equal distances the first
+        # Among equal distances the first.
         best = max(pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}"))
         single = self.build(best, 1)
         single_distance = float(np.max(np.abs(single.shifts) / single.scales))

@@ -221,7 +221,7 @@ def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) ->
     return 0
 
 
-# about the width of a chart with its labels; a phone shows it at two thirds of its size
+# About the width of a chart with its labels; a phone shows it at two thirds of its size.
 WIDTH = 450
 HEIGHT = 200
 # In dark mode, style sheets of pages replace exactly these values. Text on shaded cells keeps its

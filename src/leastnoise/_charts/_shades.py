@@ -91,7 +91,7 @@ def draw_heat(picture: Picture) -> Spec:
             "encoding": {"color": {**grey, **cells.colour}, "tooltip": cells.tooltip},
         }
     ]
-    # whole pixels, to avoid visible seams between the cells
+    # Whole pixels, to avoid visible seams between the cells.
     width = max(3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size)
     if down.size <= _MOST_NAMED_ROWS:
         height = 15
@@ -105,7 +105,7 @@ def draw_heat(picture: Picture) -> Spec:
             picture.high.reshape(-1).tolist(),
             strict=True,
         ):
-            # with all digits, as in the table
+            # With all digits, as in the table.
             record["text"] = picture.format_number(answer, high - answer)
         dark_answer = _LEAST_DARK_SHARE * cells.largest_answer
         dark = {

@@ -37,7 +37,7 @@ _HEAD = f"""\
 _PRIVACY = """
 [privacy]
 epsilon = "1"                 # the budget of this release: smaller protects more
-                              # or rho = "1/2", or epsilon and delta
+                              # Or rho = "1/2", or epsilon and delta.
 neighbours = "add_remove"     # hides whether a person is in the table;
                               # "replace" hides what the person's rows say
 """
@@ -143,7 +143,7 @@ _END = """
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
 guard = "1/100"               # this share of the budget counts rows first, and stops a release
-                              # that uses few rows
+                              # That uses few rows.
 
 [output]
 level = 0.95                  # of the intervals

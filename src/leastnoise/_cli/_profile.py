@@ -216,8 +216,8 @@ def _print_dry_run(plan: ProfilePlan) -> None:
         error_plan, _ = plan_with_progress(spec)
     factor = 1.0
     if plan.measures_unit_sizes and plan.searched_tables:
-        # the plan of the spec does not include the counts of units, which cost ``SIZE_SHARE``; the
-        # noise is Gaussian
+        # The plan of the spec does not include the counts of units, which cost ``SIZE_SHARE``; the
+        # noise is Gaussian.
         factor = float(1 - SIZE_SHARE) ** -0.5
     rows = _error_rows(error_plan, factor)
     if plan.measures_unit_sizes:

@@ -309,8 +309,8 @@ def _day(name: str, value: object) -> dt.date:
     if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value, re.ASCII):
         with suppress(ValueError):
             day = dt.date.fromisoformat(value)
-    # keep a distance from the first and last year, so that time zones never lead beyond the
-    # calendar
+    # Keep a distance from the first and last year, so that time zones never lead beyond the
+    # calendar.
     if not isinstance(day, dt.date) or isinstance(day, dt.datetime) or not 2 <= day.year <= 9998:
         raise refuse(name, value, "a day such as '2024-01-31'")
     return day

@@ -37,7 +37,7 @@ from leastnoise._trusted.domain import (
     type_fault,
 )
 
-# numpy is imported only when rules are made, so that other commands start quickly
+# Numpy is imported only when rules are made, so that other commands start quickly.
 HOUR = 3600
 DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
@@ -126,7 +126,7 @@ def _table(
         }
         return TextTable(text_cells, whole_numbers)
     if isinstance(kind, Integers):
-        # clipped values become whole too
+        # Clipped values become whole too.
         return StepTable(
             kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None)
         )
@@ -192,7 +192,7 @@ def _periods(kind: Dates, outside: int) -> StepTable | ThresholdTable:
     end_second = (last + 1) * DAY
     if kind.by in _EVEN:
         step, repetition = _EVEN[kind.by]
-        # weeks and weekdays are counted from the Monday before the first day
+        # Weeks and weekdays are counted from the Monday before the first day.
         if "week" in kind.by:
             origin = low - (first + 3) % 7 * DAY
         else:
@@ -227,7 +227,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     start = int(first * common)
     increment = int(step * common)
     if max(abs(start), abs(start + increment * count), common) < 2**53:
-        # numerator and denominator are exact as doubles, so the quotient is rounded only once
+        # Numerator and denominator are exact as doubles, so the quotient is rounded only once.
         return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
     # Python also rounds the quotient of two long integers only once
     return np.array(

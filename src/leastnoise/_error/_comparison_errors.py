@@ -28,7 +28,7 @@ from leastnoise._trusted.linop import Total, dense
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, Quotient, matrix, queries
 
-# variances below this relative size may be floating-point errors of a difference
+# Variances below this relative size may be floating-point errors of a difference.
 _VARIANCE_ROUNDING = 2.0**-40
 _MOST_ENTRIES = 2**24  # maximum number of entries of the matrix of differences along an attribute
 

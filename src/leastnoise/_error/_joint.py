@@ -79,14 +79,14 @@ from leastnoise._workload import Product
 MOST_JOINT = 2**24  # maximum number of joint cells; 128 MiB of floats
 TOLERANCE = 1e-9  # relative residual of a solution
 _MOST_STEPS = 3000  # maximum number of steps of conjugate gradients
-# give up if the residual is not halved within this number of steps
+# Give up if the residual is not halved within this number of steps.
 _MOST_STALLED_STEPS = 300
 _MOST_TURNED = 1024  # maximum number of cells of an axis that the preconditioner transforms
 _AT_ONCE = 2**24  # maximum number of array entries in memory
 _MOST_EXACT = 2048  # maximum number of queries whose variances are solved for one by one
 _MOST_EXACT_NUMBERS = 2**28  # maximum number of queries times joint cells of these solutions
 _MOST_SIMULATED = 2**26  # maximum number of queries whose variances are simulated
-# maximum number of array entries in a batch of columns, to fit into the cache
+# Maximum number of array entries in a batch of columns, to fit into the cache.
 _MOST_COLUMNS = 2**20
 _DRAW_LIMITS = (16, 256)  # the fewest and the most simulated errors for a variance
 _DRAWN_NUMBERS = 2**27  # maximum number of joint cells times draws; 1 GiB of floats
@@ -244,7 +244,7 @@ class JointBlocks:
         count = values[0].shape[1]
         result = np.zeros((*self.shape, count))
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
-            # totals have a single row and therefore no axes
+            # Totals have a single row and therefore no axes.
             cube = rows.reshape(*(factor.operator.rows for factor in factors), count)
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
@@ -281,7 +281,7 @@ class JointBlocks:
         """An approximate inverse of the Gram matrix M."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
         if any(len(factor.attributes) > 1 for factor in factors):
-            # no block is along a single axis
+            # No block is along a single axis.
             turns: list[FloatArray | None] = [None] * len(self.shape)
             diagonal = self.diagonal().reshape(self.shape)
         else:
@@ -374,7 +374,7 @@ class JointBlocks:
             else:
                 residual = right_side
             residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
-            # the largest relative residual
+            # The largest relative residual.
             worst = float(
                 np.max(
                     np.where(
@@ -708,7 +708,7 @@ class IterativeStructure(JointStructure):
             generator.standard_normal([operator.rows for operator in operators]),
             apply_transpose,
         )
-        # without a solution, the steps may grow without limit
+        # Without a solution, the steps may grow without limit.
         with np.errstate(over="ignore", invalid="ignore"):
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)

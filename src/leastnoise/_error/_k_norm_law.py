@@ -203,7 +203,7 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-# nodes of the quadrature; more nodes change the variances by less than 1e-9
+# Nodes of the quadrature; more nodes change the variances by less than 1e-9.
 _QUADRATURE_NODES = 256
 
 
@@ -286,7 +286,7 @@ def _log_sum(degree: int, power_shift: int, totals: FloatArray) -> FloatArray:
     return np.asarray(logsumexp(terms, axis=0))
 
 
-# maximum number of values of P and Q for quantiles; fewer for long tables
+# Maximum number of values of P and Q for quantiles; fewer for long tables.
 _MOST_QUANTILE_NODES = 512
 _FINE_CELLS = 2**18  # maximum number of grid points times cells of a table
 _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser grid
@@ -333,7 +333,7 @@ def _cell_quantile(
     """Return the least c with P(abs(cell noise) <= c) of at least ``level``."""
     tables, fewer = grids
     top = fewer.max()
-    # given sums up to P - c, the cell is at least c
+    # Given sums up to P - c, the cell is at least c.
     beyond = np.cumsum(np.exp(fewer - top), axis=0)
     with np.errstate(invalid="ignore"):
         weights = np.where(sum_probabilities > 0, sum_probabilities * np.exp(top - tables), 0.0)

@@ -59,7 +59,7 @@ _MOST_JOINT = 1536  # maximum number of directions of a joint spectrum: rows of 
 _MOST_DIRECTIONS = 2**62  # maximum number of directions, whose number must fit int64
 _MOST_CORNER_VALUES = 11  # maximum number of values at their bounds; they have 2^11 corners
 _MEASURE_SWEEPS = 2  # sweeps over the measures when their shares are chosen
-# tried shares of a measure's values at its larger end
+# Tried shares of a measure's values at its larger end.
 _CANDIDATE_SHARES = [share / 50 for share in range(25, 51)]
 _MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
 Worth = Callable[[Names], float]
@@ -171,7 +171,7 @@ def nuclear_norm(
         with_cell_weights: whether cells in unequal groups have weights.
     """
     if with_total and len(products) == 1 and not products[0].adds_up:
-        # the norm without the total is not needed, and is the slowest to compute
+        # The norm without the total is not needed, and is the slowest to compute.
         return _product_norm(
             products[0], norm_factor, lambda operator: nuclear_norm_parts(operator)[0]
         )
@@ -188,7 +188,7 @@ def nuclear_norm(
     sum_of_spaces = math.fsum(best.values())
     bound = sum_of_spaces
     for table in other_tables:
-        # replace the norms of the residual spaces on these attributes by the norm of one table
+        # Replace the norms of the residual spaces on these attributes by the norm of one table.
         other_spaces = sum_of_spaces - math.fsum(best.get(tau, 0.0) for tau in subsets(table.names))
         own_norm = table.norm - (0.0 if with_total else table.norm_of_total)
         bound = max(bound, other_spaces + own_norm)
@@ -584,7 +584,7 @@ def lower_bound(
         or privacy_of_part(workload.domain, privacy, workload.measures[0]) != privacy
     ):
         row_products = tuple(product for product in workload if product.measure not in units)
-        # the error of parts with budget shares s is: sum of error / s^(power - 1)
+        # The error of parts with budget shares s is: sum of error / s^(power - 1).
         power = 3 if noise is Noise.DISCRETE_LAPLACE else 2
         separate_bounds = []
         for name in units:
@@ -629,7 +629,7 @@ def _attainable_bounds(
     """Return the privacy for each extreme distribution of a unit's rows."""
     bound = privacy.max_per_cell
     view = privacy_of_part(domain, privacy, measure)
-    # every row costs as much as the row of largest cost
+    # Every row costs as much as the row of largest cost.
     if bound is None and noise is Noise.DISCRETE_LAPLACE:
         return [replace(view, max_per_cell=None)]
     if bound is None or view.max_per_cell is None:
@@ -840,7 +840,7 @@ def _ends_of_independent_values(
                 continue
             values.add(value)
         if isinstance(measure, SquaredDeviation):
-            # the least value is 0, the largest is the square of the bound farther from 0
+            # The least value is 0, the largest is the square of the bound farther from 0.
             value = measure
         if is_count or value is None:
             relative_ends[name] = (1.0, 1.0)

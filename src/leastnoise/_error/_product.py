@@ -73,7 +73,7 @@ Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
 """The most attributes of a block whose subsets are listed."""
-# components that occur in more than this number of blocks are summed in one pass
+# Components that occur in more than this number of blocks are summed in one pass.
 _MOST_SEPARATE_BLOCKS = 4
 _MOST_TOGETHER = 2**20  # maximum number of array entries of blocks in one batch
 _MOST_SORTED = 2**20  # maximum number of queries along all attributes whose rows are sorted
@@ -97,7 +97,7 @@ class ProductCells(Cells):
         self.sizes = {name: basis.size for name, basis in structure.bases.items()}
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
-        # with levels, all components are computed in one sum
+        # With levels, all components are computed in one sum.
         self._few = _MOST_SEPARATE_BLOCKS if structure.leveled_attribute is None else 0
         self._along = [
             measured_along(table.block, structure.leveled_attribute) for table in measured
@@ -280,7 +280,7 @@ class ProductCells(Cells):
             answer = self._stacked_marginals(tables)
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
             answer[numbers] = self._stacked_marginals([tables[number] for number in numbers])
-        # the next call is often for another level of the same tables
+        # The next call is often for another level of the same tables.
         if self.structure.leveled_attribute is not None:
             self._latest = (*tables,), answer
         return answer
@@ -331,7 +331,7 @@ class ProductCells(Cells):
                     -1, *[1] * len(later_sizes)
                 )
                 parts[subset] = np.add(mean_part, component, out=mean_part)
-        # return a copy, because the cached array must not be changed
+        # Return a copy, because the cached array must not be changed.
         answer = parts[()] if width else np.array(parts[()])
         return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
 
@@ -594,9 +594,9 @@ class ProductStructure(Structure):
         """Return the sum and the maximum of the variances of the answers."""
         summed = self.total(product)
         queries, names, operators = self._split_queries(product)
-        # faster than searching for equal rows
+        # Faster than searching for equal rows.
         if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:
-            # all variances are q G^-1 q over one precision
+            # All variances are q G^-1 q over one precision.
             basis = self.bases[names[0]]
             precision = self.precision_of(names)
             is_single_block = precision > 0 and math.isclose(

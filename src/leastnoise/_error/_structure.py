@@ -182,7 +182,7 @@ def _factors_along_attributes(blocks: Iterable[Block]) -> dict[str, dict[Factor,
     Factors that measure only the total are left out. The result is None if a factor measures
     several attributes.
     """
-    # many blocks share few factor objects, and objects are compared faster than factors
+    # Many blocks share few factor objects, and objects are compared faster than factors.
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
     factors_along: dict[str, dict[Factor, None]] = {}
     for factor in filter(is_nontrivial, dict.fromkeys(factors)):

@@ -57,7 +57,7 @@ from leastnoise._workload import (
     separate_groups,
 )
 
-# pseudo-rows added to each group before its sampling error is computed: Agresti and Coull (1998)
+# Pseudo-rows added to each group before its sampling error is computed: Agresti and Coull (1998).
 _PRIOR_ROWS = 4.0
 
 

@@ -461,7 +461,7 @@ def move_to_chosen_cells(
     ends = [(float(start), float(end)) for start, end in number_cells(domain, statistic.of)]
     last = len(ends) - 1
     clips = domain.kind(statistic.of).outside == "clip"
-    # the choices of one group are independent, so make its quantiles non-decreasing in the share
+    # The choices of one group are independent, so make its quantiles non-decreasing in the share.
     order = np.argsort([float(share) for share in statistic.at])
     rising = np.empty_like(choices)
     rising[order] = np.sort(choices, axis=0)

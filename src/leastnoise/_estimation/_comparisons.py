@@ -54,7 +54,7 @@ from leastnoise._workload import (
     separate_groups,
 )
 
-# correlation assumed for two releases with an unknown part of common noise
+# Correlation assumed for two releases with an unknown part of common noise.
 _WORST_CORRELATION = -1.0
 
 

@@ -19,7 +19,7 @@ MOST_CONTROLLED_CELLS = 20_000
 seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
 # a sum of floats with at most this distance from a whole number is taken as that number
 _INTEGRALITY_TOLERANCE = 1e-7
-# cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1
+# Cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1.
 _MISS_COST = 1e4
 _SOLVER_SECONDS = 60.0  # time limit of the solver; after it, the solver's best rounding is used
 

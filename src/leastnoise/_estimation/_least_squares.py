@@ -55,8 +55,8 @@ class OneSidedBounds:
     upper_std: FloatArray
 
 
-# largest floating-point error of a whole number: absolute in rows, and relative to the largest
-# value
+# Largest floating-point error of a whole number: absolute in rows, and relative to the largest
+# value.
 _WHOLE_NUMBER_TOLERANCE = 2.0**-20
 _RELATIVE_ROUNDING = 2.0**-44  # relative error of a sum of floats
 
@@ -239,7 +239,7 @@ class Estimate:
                 tuple(name for name in names if name in cells_of_quantity.names)
             )
             for axis, name in enumerate(names):
-                # no table has this attribute, so divide the counts evenly among its cells
+                # No table has this attribute, so divide the counts evenly among its cells.
                 if name not in cells_of_quantity.names:
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)

@@ -144,7 +144,7 @@ class _EqualShapeTables:
         """
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
-            # the mean over an axis, or the deviations from it
+            # The mean over an axis, or the deviations from it.
             for axis in range(len(self.shape) - 1, -1, -1):
                 mean = part.mean(axis=axis + 1, keepdims=True)
                 if axis in axes:

@@ -33,24 +33,24 @@ _SEED = 20_261_124  # seed of the first logits
 _LEAST_ROUNDS = 60  # steps before a fit may end
 _LAST_ROUNDS = 250  # number of steps during which the step size falls to zero
 _STEPS_BETWEEN_CHECKS = 10  # steps between two checks of the residual
-# maximum number of steps, if answers are moved towards the measurements and if they are not
+# Maximum number of steps, if answers are moved towards the measurements and if they are not.
 ROUNDS = 300
 MORE_ROUNDS = 1500
-# factors of the penalty; the penalty is lowered if residuals fall by less than this share in ten
-# rounds
+# Factors of the penalty; the penalty is lowered if residuals fall by less than this share in ten
+# rounds.
 _PENALTY_INCREASE = 1.25
 _PENALTY_DECREASE = 0.85
 _LEAST_RESIDUAL_DECREASE = 0.01
-# relative to the first penalty
+# Relative to the first penalty.
 _LEAST_PENALTY = 0.003
 _MOST_PENALTY = 10.0
-# fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds
+# Fraction of the universal threshold sqrt(2 log n), which pure noise rarely exceeds.
 _THRESHOLD_FRACTION = 0.7
-# the least count of a cell is this fraction of the noise, divided evenly among all cells
+# The least count of a cell is this fraction of the noise, divided evenly among all cells.
 _LEAST_COUNT_RATIO = 0.05
 _SMOOTHING_SHIFTS = 16  # shifts of the cells over which Haar smoothing is averaged
-# the mean squared residual, in units of the noise, that a fit should leave; it is below 1 because a
-# fit follows some of the noise
+# The mean squared residual, in units of the noise, that a fit should leave; it is below 1 because a
+# fit follows some of the noise.
 RESIDUAL = 0.9
 
 
@@ -363,7 +363,7 @@ class _Fit:
         distribution_gradient *= shares
         self.rounds += 1
         slopes = (distribution_gradient, shares * (share_gradient - shares @ share_gradient))
-        # corrects the bias of the running means in the first rounds
+        # Corrects the bias of the running means in the first rounds.
         learning_rate *= math.sqrt(1 - 0.99**self.rounds) / (1 - 0.9**self.rounds)
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)

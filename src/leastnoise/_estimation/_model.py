@@ -65,29 +65,29 @@ from leastnoise._workload import Product, identity, table_of_all_cells
 _REFITS = 3  # mixtures refitted to simulated noise
 _REFIT_ROUNDS = 150  # steps of a refit
 _SEED = 20_261_125  # seed of the noise of refits
-# relative standard error of a share that is modelled but not measured; typical of real tables
+# Relative standard error of a share that is modelled but not measured; typical of real tables.
 _UNMEASURED_SHARE_ERROR = 0.5
-# standard errors by which the count of a value may exceed its measurement, for ranges of cells in
-# bins; a normal error exceeds them in 2% of measurements
+# Standard errors by which the count of a value may exceed its measurement, for ranges of cells in
+# bins; a normal error exceeds them in 2% of measurements.
 _VALUE_ERRORS = 2.0
-# for intervals, this fraction of a bin is divided evenly among its cells, the remainder as in the
-# model
+# For intervals, this fraction of a bin is divided evenly among its cells, the remainder as in the
+# model.
 _EVEN_BIN_FRACTION = 0.5
 _SIZE_CLASS_LIMITS = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
 MOST_RECORDS = 2**27  # maximum number of synthetic records
 # subtracted from the kept fraction of residuals: smaller fractions add more noise than they correct
 _RETENTION_DEDUCTION = 0.1
-# maximum number of cells of a table to which a model is fitted after the release
+# Maximum number of cells of a table to which a model is fitted after the release.
 _MOST_CELLS = 2**20
 _LEAST_STD = 1e-3  # rows; public tables have no noise, but a fit divides by the noise
-# the parts of the way from least squares to the model that are tried
+# The parts of the way from least squares to the model that are tried.
 _STEPS_TO_MODEL = (0.0, 0.25, 0.5, 0.7, 0.9)
 _MOST_REDRAWS = 100  # attempts to draw records without impossible values
 # Public counts are fitted as if they had this part of the noise. This applies to tables of at
 # most _MOST_PUBLIC_ATTRIBUTES attributes.
 _PUBLIC_NOISE_RATIO = 0.25
 _MOST_PUBLIC_ATTRIBUTES = 2
-# least size of a cell, relative to the average cell, when errors are divided among cells
+# Least size of a cell, relative to the average cell, when errors are divided among cells.
 _LEAST_CELL_RATIO = 0.25
 
 
@@ -172,7 +172,7 @@ class NoisyTables:
             total_std = 0.0
             exact = _interval_tables(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
-        # the shares of all cells
+        # The shares of all cells.
         one_way_tables = {
             table.attributes[0]: table
             for table in every
@@ -347,7 +347,7 @@ class ModelEstimator:
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
-        # the standard error of a sum of squared noise, relative to it
+        # The standard error of a sum of squared noise, relative to it.
         cells = np.maximum(sums.cells, 1)
         noise_error = np.sqrt(self.measured.squared_noise_variance / cells) * sums.noise
         caution = 1 + 2 * noise_error / np.maximum(sums.noise, 1e-9)
@@ -375,8 +375,8 @@ class ModelEstimator:
             shrinkage: the kept fraction of each measured residual, shape (3, size classes).
         """
         sums = self._residual_sums
-        # adds more standard errors if there are few cells, because the estimated risk may then be 0
-        # by chance
+        # Adds more standard errors if there are few cells, because the estimated risk may then be 0
+        # by chance.
         above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
         risk = (
             (1 - shrinkage) ** 2 * sums.squared_gap

@@ -163,7 +163,7 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
     """Return whether the coefficients of each query are constant in groups."""
     if int(groups.max()) + 1 == len(groups):
         return True
-    # two different columns have the same product with random numbers with probability 2^-30
+    # Two different columns have the same product with random numbers with probability 2^-30.
     numbers = np.random.default_rng(_SEED).integers(1, 2**30, operator.rows)
     columns = apply_transpose(operator, numbers)
     _, first = np.unique(groups, return_index=True)

@@ -102,7 +102,7 @@ def shrinkage_factors(
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * explained_variance + part**2 * right
         owner = np.searchsorted(first_round_starts, coarse, side="right") - 1
-        # above the first-round blocks
+        # Above the first-round blocks.
         owner[end > np.append(first_round_starts[1:], size)[owner]] = len(first_round_starts)
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
         number, q = (

@@ -24,12 +24,12 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Product, from_json
 
 Names: TypeAlias = tuple[str, ...]
-# for each attribute, the codes that cannot occur together with the codes of the others
+# For each attribute, the codes that cannot occur together with the codes of the others.
 Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 _MOST_SHOWN = 5  # maximum number of counts in a message
 _MOST_FITTING_ROUNDS = 1000  # maximum number of rounds of proportional fitting
 _SUM_TOLERANCE = 1e-10  # the relative error at which a sum counts as met
-# the least size of a cell that can be scaled up, relative to the mean cell
+# The least size of a cell that can be scaled up, relative to the mean cell.
 _LEAST_SCALABLE_SHARE = 1e-6
 
 

@@ -149,7 +149,7 @@ class HalvingTree:
             self.share, self.left, self.right, levels, levels[1:], strict=False
         ):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
-            # twice the covariance of the two halves
+            # Twice the covariance of the two halves.
             across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(axis=1)
             variance = 4 * (
                 (1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across
@@ -205,7 +205,7 @@ def shrink(
         )
     sd = np.sqrt(np.where(has_noise, noise_variances, 1.0))
     size = np.abs(noisy_differences)[:, None]
-    # the sequence starts at a quarter of the least noise
+    # The sequence starts at a quarter of the least noise.
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATE_COUNT)) ** 2]
     )
@@ -249,7 +249,7 @@ def posterior_states(
     Each level has one array. The transitions from parents to halves are learned.
     """
     rung = np.arange(_STATE_COUNT + 1)
-    # favours nearby states, and empty halves for an empty block
+    # Favours nearby states, and empty halves for an empty block.
     prior = 0.6 ** np.abs(rung[:, None] - rung)
     prior[0] = 0.15 * 0.8 ** (rung - 1.0)
     prior[:, 0] = 0.15

@@ -38,13 +38,13 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
 _MOST_UNFITTED_BLOCKS = 4  # maximum number of blocks of a level that is too small to fit a prior
-# relative difference from the noise below which a posterior variance counts as equal
+# Relative difference from the noise below which a posterior variance counts as equal.
 _VARIANCE_TOLERANCE = 1e-6
-# the number of simulations with added noise
+# The number of simulations with added noise.
 _NOISE_DRAWS = 3
 _SEED = 20_261_126
-# the equations count as solved if the squared standard errors, summed over all differences, are
-# below this number
+# The equations count as solved if the squared standard errors, summed over all differences, are
+# below this number.
 _SOLVED_ERROR = 1e-10
 
 

@@ -31,7 +31,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_ROUNDS = 300  # maximum number of rounds of the method of multipliers
 _CHECK_EVERY = 10  # rounds between two checks whether the method may stop
-# the method stops when clipping changes cells by at most this number of rows
+# The method stops when clipping changes cells by at most this number of rows.
 _MOST_CLIPPED_ROWS = 0.01
 _RELAXATION = 1.6  # Boyd et al. 2011, section 3.4.3
 _LARGEST_RATIO = 1e4  # largest ratio of two weights: variances of components are approximate

@@ -18,7 +18,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 
 _WHOLE_TOLERANCE = 1e-6  # a cell or sum this near to a whole number counts as whole
 _LEAST_CELLS = 2**12  # the least cells of one linear program; several small parents share a program
-# maximum number of cells of one linear program, which take seconds on one core of 2026
+# Maximum number of cells of one linear program, which take seconds on one core of 2026.
 _MOST_CELLS = 2**17
 _SCALING_ROUNDS = 20  # the number of rounds that scale cells to several families of sums
 

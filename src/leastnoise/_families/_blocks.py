@@ -57,16 +57,16 @@ from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested,
 from leastnoise._trusted.measurements import Factor
 
 _FINEST_BUMP_SPACING = 18.0  # distance of bumps in the finest layer, in cells
-# distance of bumps in a layer relative to the layer below, for cells and for blocks
+# Distance of bumps in a layer relative to the layer below, for cells and for blocks.
 _BUMP_SPACING_RATIO = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024  # maximum number of blocks, each of 4096 cells
-# up to this number of blocks, block sums are not measured separately, because the measurements
-# within blocks suffice
+# Up to this number of blocks, block sums are not measured separately, because the measurements
+# within blocks suffice.
 _MOST_UNMEASURED_BLOCKS = 256
 _MOST_DESCENT_STEPS = 100  # maximum number of steps of a descent
 _MADE_FOR = "it supports only cells, prefix sums, ranges and totals"
-# bits of coefficients, and of row weights
+# Bits of coefficients, and of row weights.
 _BLOCK_BITS = 14
 _MOST_BITS = 20  # maximum number of bits of a coefficient
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
@@ -658,7 +658,7 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         else Dense(sums)
     )
     least = fitted.divisors.min()
-    # divisors are large if only the total is requested
+    # Divisors are large if only the total is requested.
     unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)
     rows = [within[0].rows] * (len(heights) - 1) + [within[1].rows]

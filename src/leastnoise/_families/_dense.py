@@ -53,7 +53,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Dense
 
-# maximum number of cells of an eigen-design, and of an eigen-design that is rotated
+# Maximum number of cells of an eigen-design, and of an eigen-design that is rotated.
 _MOST_EIGEN = 1024
 _MOST_TURNED = 16  # rotated to a smaller L1 norm
 # For each step, two numbers: the sharpness of the smooth maximum over columns, and the width of the
@@ -67,12 +67,12 @@ _SHARPENING_STEPS = (
     (1e4, 1e-4),
     (1e5, 1e-5),
 )
-# maximum number of steps of the dual ascent
+# Maximum number of steps of the dual ascent.
 _EIGEN_STEPS = 1000
 _EIGEN_GAP = 1e-4  # relative gap of the dual ascent
 _COARSE_ABOVE = 96  # cells above which dual weights start from the weights of coarser cells
 _EDGE_CELLS = 16  # the number of cells at each end whose weights are copied
-# eigenvalues of a tridiagonal inverse below this part of the largest are rounding errors
+# Eigenvalues of a tridiagonal inverse below this part of the largest are rounding errors.
 _EIGENVALUE_ROUNDING = 1e-10
 _MOST_STEPS = 500  # maximum number of steps of the dual iteration of the Gaussian optimum
 _LOW_RANK = 0.9  # up to this rank, relative to the cells, a low rank makes a step cheaper
@@ -312,7 +312,7 @@ def _tridiagonal_spectrum(
         inverse_diagonal / dual_weights,
         -1 / (neighbour_scale * np.sqrt(dual_weights[1:] * dual_weights[:-1])),
     )
-    # for very unequal weights, rounding errors would exceed even the large singular values
+    # For very unequal weights, rounding errors would exceed even the large singular values.
     if not values[0] > _EIGENVALUE_ROUNDING * values[-1]:
         return _full_spectrum(gram.dense(), dual_weights)
     return 1 / np.sqrt(values), vectors

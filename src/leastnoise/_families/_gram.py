@@ -42,7 +42,7 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-# largest number of cells for which fits are cached; the cache takes some megabytes
+# Largest number of cells for which fits are cached; the cache takes some megabytes.
 _MOST_KEPT = 256
 _MOST_CACHED_FITS = 64  # largest number of cached fits for each family
 _AT_ONCE = 2**22  # maximum number of array entries in memory
@@ -63,7 +63,7 @@ def _cover_sums(size: int, range_amounts: FloatArray, low: IntArray, high: IntAr
 
 def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return ``matrix @ M`` for M with entries ``a_i b_j`` (i <= j)."""
-    # prefix sums need only half of the computation
+    # Prefix sums need only half of the computation.
     if (a == a[0]).all() and np.array_equal(b, np.arange(len(b), 0.0, -1)):
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         if a[0] == 1:
@@ -187,7 +187,7 @@ class Gram:
         if self.identity_weight:
             parts.append(self.identity_weight * matrix)
         if self.weighted_ranges is not None:
-            # sums of the first 0, 1, ... numbers of every row
+            # Sums of the first 0, 1, ... numbers of every row.
             sums = np.zeros((len(matrix), self.size + 1))
             np.cumsum(matrix, axis=1, out=sums[:, 1:])
             parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
@@ -342,7 +342,7 @@ class Gram:
                     np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
                 )
                 array += (inside.T * amounts[part : part + step]) @ inside
-        # entries for queries that contain both groups completely
+        # Entries for queries that contain both groups completely.
         pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)
         return Gram(count, self.queries, pairs, self.identity_weight / factor, None, array)
 
@@ -522,7 +522,7 @@ def memoize_fit(fit: Fitting) -> Fitting:
         """Return the cached fit, or compute it."""
         result = (cached if gram.size <= _MOST_KEPT else fit)(gram, *args, **options)
         if search_was_cut_short():
-            # do not cache: with more time, the search would find a better strategy
+            # Do not cache: with more time, the search would find a better strategy.
             cached.cache_clear()
         return result
 

@@ -131,7 +131,7 @@ class GramInverse(ABC):
         """Return R v: G^-1 v without the part explained by the total."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
-        # in place, to save memory for large tables
+        # In place, to save memory for large tables.
         return np.asarray(np.subtract(solved, along, out=along))
 
     def variances(self, operator: Operator) -> FloatArray:
@@ -169,7 +169,7 @@ class GramInverse(ABC):
                 - cells_to_end @ self.solve(cells_to_end)
             )
         if operator.rows > operator.size and interval_ends(operator) is None:
-            # use the Gram matrix of the rows, which is smaller
+            # Use the Gram matrix of the rows, which is smaller.
             return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
 

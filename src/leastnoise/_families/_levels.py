@@ -542,7 +542,7 @@ class LevelInverse:
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return X^+ v along the first axis."""
-        # the shape that lets a vector multiply the first axis of v
+        # The shape that lets a vector multiply the first axis of v.
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
         start, upward, below, _ = self.group_variances

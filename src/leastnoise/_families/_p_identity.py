@@ -34,14 +34,14 @@ from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import DiagonalAndRows, Identity
 
-# the first cell, the cell after the last, and the values of a row of Theta between them
+# The first cell, the cell after the last, and the values of a row of Theta between them.
 Window = tuple[int, int, FloatArray]
-# distances of the first and the last bell from the ends of the line, relative to the spacing
+# Distances of the first and the last bell from the ends of the line, relative to the spacing.
 Ends = tuple[float, float]
-# spacing of the finest bells, factor between layers, and whether one wide bell is above all layers
+# Spacing of the finest bells, factor between layers, and whether one wide bell is above all layers.
 Shape = tuple[float, float, bool]
 Start = TypeVar("Start")
-# largest entry of Theta; it keeps the coefficient of a single cell well above the rounding grid
+# Largest entry of Theta; it keeps the coefficient of a single cell well above the rounding grid.
 TALLEST = 512.0
 LARGE = 6000  # above this number of cells, fewer starts and steps are used to save time
 # The shape of the bells in which descents end: the width and the height, relative to the spacing,
@@ -58,20 +58,20 @@ ENDS: tuple[Ends, ...] = tuple(
     for before in (_REACHED_DISTANCE, _THINNED_DISTANCE)
     for after in (_REACHED_DISTANCE, _THINNED_DISTANCE)
 )
-# maximum number of entries of Theta for one product instead of one for each window
+# Maximum number of entries of Theta for one product instead of one for each window.
 _MOST_DENSE_ENTRIES = 1 << 15
-# the structured gradient is faster with at least these rows, and at most these windows on a cell
+# The structured gradient is faster with at least these rows, and at most these windows on a cell.
 _MANY_ROWS = 32
 _FEW_PER_CELL = 16
-# below this fraction of the error of cells only, rounding errors dominate the difference, and a
-# descent would fit them
+# Below this fraction of the error of cells only, rounding errors dominate the difference, and a
+# descent would fit them.
 _ERROR_ROUNDING = 1e-8
 _MOST_CELLS_OF_ALL_STARTS = 256  # up to this number of cells, blocks and random rows are starts too
 _MOST_MEDIUM_CELLS = 2048  # up to this number of cells, descents start from many layers of bells
 _ALL_STARTS = 0.5  # from this effort on, every shape of layers is compared
 _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estimate the curvature
-# the least number of last steps of the best descent: at 10,853 cells they lower the error by 1.5%,
-# and 70 further steps lower it by 0.5%
+# The least number of last steps of the best descent: at 10,853 cells they lower the error by 1.5%,
+# and 70 further steps lower it by 0.5%.
 _LEAST_LAST_STEPS = 30
 # a descent ends if ten steps lower the logarithm of the squared error by less
 _LEAST_DESCENT_GAIN = 5e-5
@@ -637,7 +637,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
         return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
-    # first choose the spacing of the finest bells, then the layers above them
+    # First choose the spacing of the finest bells, then the layers above them.
     if effort < _ALL_STARTS and gram.size > 2 * _MOST_CELLS_OF_ALL_STARTS:
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]

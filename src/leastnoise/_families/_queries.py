@@ -322,7 +322,7 @@ class RowSpace:
         """Return whether another space is a subspace of this space."""
         if self.is_full or other.dimension > self.dimension:
             return self.is_full
-        # the null space of this space must lie in the null space of the other
+        # The null space of this space must lie in the null space of the other.
         if self.null_basis is not None and other.null_basis is not None:
             outside = self.null_basis - other.null_basis @ (other.null_basis.T @ self.null_basis)
             return self._is_negligible(outside.T, np.ones(len(outside.T)))
@@ -334,7 +334,7 @@ class RowSpace:
                 apply(other.interval_basis, np.ones(self.size)),
             )
         first = np.zeros(self.size + 1, dtype=np.int64)
-        # the first node of every component
+        # The first node of every component.
         first[other.components[::-1]] = np.arange(self.size, -1, -1)
         return bool((self.components == self.components[first[other.components]]).all())
 
@@ -409,8 +409,8 @@ def full_space(size: int) -> RowSpace:
 def span_of_runs(size: int, starts: IntArray) -> RowSpace:
     """Return the span of the sums of consecutive runs of cells."""
     components = np.arange(size + 1)
-    # the first nodes of runs and the last node form one component; every other node is a separate
-    # component
+    # The first nodes of runs and the last node form one component; every other node is a separate
+    # component.
     components[starts] = size
     return RowSpace(size, len(starts), components)
 

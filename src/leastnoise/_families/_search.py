@@ -35,7 +35,7 @@ class NotApplicable(InputError):
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-# the number of remembered steps
+# The number of remembered steps.
 _REMEMBERED_STEPS = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
 _ARMIJO_FRACTION = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
@@ -229,7 +229,7 @@ def dual_ascent(
         For the step of least excess: 1 plus the excess, the weights, the dual value and the result.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
-    # the second power needs half the steps of the first power; the third power oscillates
+    # The second power needs half the steps of the first power; the third power oscillates.
     previous = -math.inf
     power = 2.0
     for _ in range(max_steps):

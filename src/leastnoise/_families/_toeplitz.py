@@ -52,14 +52,14 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-# the number of distances with a separate coefficient; beyond them, steps grow
+# The number of distances with a separate coefficient; beyond them, steps grow.
 SEPARATE_DISTANCES = 16
 _RUN_GROWTH = 1.1  # the ratio of the starts of consecutive runs of equal values
 SCALE_RUNS = 32  # maximum number of runs of equal scales
 _VALUE_BITS = 14  # bits of the Toeplitz coefficients
 _SCALE_BITS = 10  # bits of the column scales
 _MOST_WORK = 2**28  # maximum number of cells times runs of equal scales
-# maximum number of cells for which the weights before every run of scales are stored
+# Maximum number of cells for which the weights before every run of scales are stored.
 _MOST_KEPT = 2**18
 MOST_LISTED_WORK = 2**28  # maximum number of widths of ranges times cells
 _MOST_ALONE = 20  # the number of bits if this is the only attribute; it may then use more bits
@@ -144,7 +144,7 @@ class ToeplitzInverse(GramInverse):
     @cached_property
     def kappa(self) -> float:
         """The variance of the sum of all cells."""
-        # more accurate than the sum of ``solve``, which uses Fourier transforms
+        # More accurate than the sum of ``solve``, which uses Fourier transforms.
         return float(self.prefix_variances[-1])
 
     def lifted(self, v: FloatArray) -> FloatArray:
@@ -324,12 +324,12 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
 
 MOST_TRIANGULAR = 512  # maximum number of cells of a matrix that a plan contains
 _LEAST_DIAGONAL_ENTRY = 16  # the least rounded entry on the diagonal
-# the part of the squared norm for single cells, if the queries leave some cells undetermined
+# The part of the squared norm for single cells, if the queries leave some cells undetermined.
 _CELL_SHARE = 1e-3
-# maximum number of cells of a hierarchy
+# Maximum number of cells of a hierarchy.
 _MOST_HIERARCHY = 128
 _MOST_BRANCHING = 16  # maximum number of children of a node in the hierarchies to compare
-# weights of a level relative to the next finer level
+# Weights of a level relative to the next finer level.
 _LEVEL_WEIGHT_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)
 _MOST_TIMES = 16  # maximum number of cell counts for which the error of a hierarchy is computed
 _CELL_ROW_WEIGHT = 64  # the row weight of a cell

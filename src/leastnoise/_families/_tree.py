@@ -45,10 +45,10 @@ Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""
 _MOST_RUNS = 16  # maximum number of runs of suffixes or prefixes of a child; each run has one bound
 _SQUARE_SUM_ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
-# logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
-# errors exceed the error
+# Logarithm of the least weight relative to the largest; with smaller weights of the cells, rounding
+# errors exceed the error.
 _LEAST_LOG_WEIGHT = -6.0
-# the number of best chains of each length that are descended from further, after common steps
+# The number of best chains of each length that are descended from further, after common steps.
 _BEST_CHAINS = 12
 _DESCENT_STEPS = 20  # the most L-BFGS steps on the level weights
 # The level weights of all chains are improved by common steps. Beyond these numbers of cells there

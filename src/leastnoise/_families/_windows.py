@@ -37,11 +37,11 @@ from leastnoise._families._toeplitz import (
 )
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
-# the points of the spectral density, for each cell; the error of the coefficients falls with it
+# The points of the spectral density, for each cell; the error of the coefficients falls with it.
 _POINTS_PER_CELL = 8
 _LEAST_DENSITY = 1e-12  # relative to the largest; the logarithm of a zero would be infinite
 _MOST_CELLS = 2**16  # the transforms of a million cells would take seconds
-# the largest ratio of the coefficients that one run of equal coefficients replaces
+# The largest ratio of the coefficients that one run of equal coefficients replaces.
 _MOST_COEFFICIENT_RATIO = 1.1
 _LEAST_COEFFICIENT = 2**-11  # smaller coefficients, relative to the largest, have one run
 _MOST_WIDTHS = 64  # maximum number of widths of ranges with a lower bound
@@ -79,7 +79,7 @@ def causal_root(density_coefficients: FloatArray) -> FloatArray:
     """
     size = len(density_coefficients)
     points = _POINTS_PER_CELL << (size - 1).bit_length()
-    # the points lie between the multiples of 2 pi / points, where ranges have zeros
+    # The points lie between the multiples of 2 pi / points, where ranges have zeros.
     half_step = np.exp(1j * np.pi * np.arange(points) / points)
     padded = np.zeros(points, dtype=complex)
     padded[:size] = density_coefficients
@@ -177,7 +177,7 @@ def full_set_bound(gram: Gram) -> float:
     if not weights:
         return 0.0
     points = 4 << (size - 1).bit_length()
-    # the rows of the circulant and the ranges are compared on the same points
+    # The rows of the circulant and the ranges are compared on the same points.
     angles = np.pi * (2 * np.arange(points) + 1) / points
     spectra = {
         width: math.sqrt(weight) * np.sin(width * angles / 2) / np.sin(angles / 2)

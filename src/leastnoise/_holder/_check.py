@@ -179,7 +179,7 @@ def count_fit(
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    # zeros replace random keys, because only the number of kept rows is shown
+    # Zeros replace random keys, because only the number of kept rows is shown.
     if units is None:
         is_kept = np.ones(counts.rows, dtype=np.bool_)
     else:
@@ -315,7 +315,7 @@ def _count_line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
                 opened.readline()
             for block in whole_lines(opened.read):
                 for line in block.split(b"\n")[:-1]:
-                    # most lines are recognised as records without being split
+                    # Most lines are recognised as records without being split.
                     if b'"' in line or line.count(delimiter) != width - 1:
                         fault = line_fault(line, delimiter, width)
                         if fault is not None:
@@ -545,7 +545,7 @@ def check(
     tables: dict[tuple[str, ...], None] = {}
     for product in workload:
         tables[tuple(name for name in product.attributes if name in attributes)] = None
-    # every source that a release refuses is refused here as well, with the same sentence
+    # Every source that a release refuses is refused here as well, with the same sentence.
     check_source(source, workload.domain, attributes, measures, unit_column, unit_reading)
     counts = count_fit(
         source,

@@ -104,19 +104,19 @@ _SEARCH_SHARE = 1 / 2  # part of the remaining seconds that a search may take be
 # (docs/results/auto.md).
 _DEADLINE_FACTOR = 10.0
 _LEAST_TIMED_SECONDS = 1.0  # quick planners together take up to a second, for every time limit
-# factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
+# Factor of the seconds that a planner may take if its error reaches the lower bound. For prefix
 # sums of 4096 cells under Gaussian noise, such a planner takes 13 seconds. Quick planners are only
 # 1.5% worse.
 _TIMES_TO_REACH_BOUND = 4
 _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
-# with Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
-# noise, quick planners are near the best
+# With Laplace noise, searches reach this part of the squared error of quick planners; with Gaussian
+# noise, quick planners are near the best.
 _LAPLACE_SEARCH_GAIN = 1 / 2
-# the largest gain of such a search that was measured is 0.28 of the squared error of quick planners
-# (case 34 of bench/auto_grid.py). Below it, no search with Laplace noise is tried
+# The largest gain of such a search that was measured is 0.28 of the squared error of quick planners
+# (case 34 of bench/auto_grid.py). Below it, no search with Laplace noise is tried.
 _LARGEST_SEARCH_GAIN = 1 / 4
 _NO_GAIN = 2e-3  # relative gain of the squared error; this is 0.1% of the error
-# the same for a search that exceeds the seconds: 0.5% of the error is not worth the wait
+# The same for a search that exceeds the seconds: 0.5% of the error is not worth the wait.
 _NO_GAIN_BEYOND_SECONDS = 1e-2
 _NEEDLESS = (
     "by a lower bound, it can gain at most {gain} of the squared error; choose it by name to try it"
@@ -782,7 +782,7 @@ def _gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        # move the new values to the oldest generation, else each generation would scan them again
+        # Move the new values to the oldest generation, else each generation would scan them again.
         if get_freeze_count() == 0:
             freeze()
             unfreeze()
@@ -852,7 +852,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         least = min(
             lower_bound(single_workload, even_budget, noise) for noise in noise_kinds(even_budget)
         ) / (product.importance * product.rows)
-        # if neighbours replace rows, the total is public, and its least error is 0
+        # If neighbours replace rows, the total is public, and its least error is 0.
         is_in_doubt = table.rmse > _HIGH_ERROR_RATIO * math.sqrt(least) > 0
         if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))

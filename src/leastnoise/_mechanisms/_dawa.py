@@ -86,12 +86,12 @@ from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measureme
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")
-# the share of the budget for the test, by kind of noise
+# The share of the budget for the test, by kind of noise.
 TEST_SHARE = {
     "pure": Fraction(3, 100),
     "gaussian": Fraction(1, 100),
 }
-# the data count as nearly empty below this least cost per cell, in units of the noise
+# The data count as nearly empty below this least cost per cell, in units of the noise.
 EASY = 0.10
 CLEAR = 1.2  # the same, if this multiple of the noise of the test is below EASY too
 FIRST_SHARE = Fraction(55, 100)  # share of the remaining budget for the levels
@@ -128,7 +128,7 @@ class NearlyEmptyFinding(DataDependentFinding):
     """
 
     regime = "adaptive"
-    # the queries of the second step depend on the noise of the first step
+    # The queries of the second step depend on the noise of the first step.
     answers_new_questions = False
     estimate = Posterior.of
 
@@ -145,7 +145,7 @@ class AdaptiveGridFinding(DataDependentFinding):
     """
 
     regime = "blocks"
-    # the queries of the second round depend on the noise of the first round
+    # The queries of the second round depend on the noise of the first round.
     answers_new_questions = False
 
     blocks: int
@@ -281,7 +281,7 @@ def plan_dawa(
         raise refuse(
             "strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES)
         )
-    # refuses bad workloads before the search for the reference
+    # Refuses bad workloads before the search for the reference.
     attributes = attributes_of(workload, privacy, strategy)
     details = plan_details(attributes, privacy, strategy)
     remaining_privacy = privacy.within(
@@ -421,7 +421,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
         )
         if not nearly_empty(test["per_cell"], test["blur"]):
             observed = setting.measure_reference(series)
-            # answers are shrunk if the measurements determine the cells
+            # Answers are shrunk if the measurements determine the cells.
             finding = (
                 NoEmptinessFinding(test=test)
                 if can_be_smoothed(observed.measurements)
@@ -468,7 +468,7 @@ def _adaptive(
     squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = relative_split_noise(setting, costs) * setting.cell_variance(second)
     starts = cheapest_bucket_starts(squares, costs, noise, halving)
-    # the error bars of n answers take n k^2 operations
+    # The error bars of n answers take n k^2 operations.
     most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.workload_gram.size))
     while len(starts) > most:
         noise *= 2
@@ -591,7 +591,7 @@ class Dawa(Mechanism):
         A budget is refused if its levels need such a fine grid that the buckets would overflow.
         """
         setting = setting_from_plan(plan)
-        # refuses now instead of after the payment for the test
+        # Refuses now instead of after the payment for the test.
         rescale_noise(reference_measurements(plan), plan.privacy.within(setting.remaining_budget))
         if len(setting.attributes) == 2:
             return partial(run_plane, setting)

@@ -74,21 +74,21 @@ STRATEGY = "model"
 _MOST_COUNT_SHARE = Fraction(1, 50)
 _COUNT_ERROR_RATIO = 0.05
 _MOST_COUNT_HALVINGS = 10
-# by norm, the share of rows in wrong cells that makes both plans equally good
+# By norm, the share of rows in wrong cells that makes both plans equally good.
 _WRONG_CELL_SHARES = {
     1: 0.075,
     2: 0.03,
 }
 _THREE_WAY_SHARE = Fraction(1, 2)  # part of the budget for tables of three attributes
-# by norm, the part of the deciding number of rows that tables of three attributes need
+# By norm, the part of the deciding number of rows that tables of three attributes need.
 _THREE_WAY_ROW_FRACTIONS = {
     1: 0.47,
     2: 0.19,
 }
-# tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
-# are rarely empty
+# Tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
+# are rarely empty.
 _SMALL_TABLE_CELLS = 9
-# if the deciding number is smaller, rows are not counted, because users of tables have more rows
+# If the deciding number is smaller, rows are not counted, because users of tables have more rows.
 _LEAST_COUNTED_ROWS = 100
 # The part of the budget for tables of single attributes; and by norm, the part if there are only
 # slightly too few rows. Coarse bins need accurate counts of single attributes. With Laplace noise,
@@ -434,7 +434,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
         if setting.counting_share
         else {setting.case_for_rows(setting.public_rows)} - {"model_tables"}
     ):
-        # refuses now instead of after the payment for the first step
+        # Refuses now instead of after the payment for the first step.
         setting.one_way_marginals(case)
     return setting
 

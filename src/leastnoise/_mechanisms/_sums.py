@@ -350,7 +350,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
         return None
     last = cells[1:].copy()
     kind = plan.domain.kind(setting.attribute)
-    # nulls are not large values, and the hidden cell includes nulls
+    # Nulls are not large values, and the hidden cell includes nulls.
     last[-1] = kind.regular - 1 if kind.outside_cell is None else kind.published - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit_noise_scales(
@@ -374,7 +374,7 @@ def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]])
         blocks,
     )
     tail = tail_counts(setting)
-    # refuses measurements that cannot be joined, before anything is paid
+    # Refuses measurements that cannot be joined, before anything is paid.
     join_measurements(
         [measurements] if tail is None else [tail, measurements], setting.plan.privacy
     )

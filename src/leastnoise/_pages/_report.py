@@ -1276,7 +1276,7 @@ def _describe_certain_largest(release: Release, table: AnswerTable, catalogue: C
     count = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:
         return catalogue.say("largest_unknown", count=count)
-    # union bound over all cells
+    # Union bound over all cells.
     level_of_each = 1 - (1 - release.level) / table.cells
     multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     step, bound = product_rounding(release.options, table.product)

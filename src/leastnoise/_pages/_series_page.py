@@ -427,7 +427,7 @@ def _format_change(
     if math.isnan(change):
         return catalogue.format_number(math.nan), ""
     is_rounded = options.round is not None
-    # both values are rounded
+    # Both values are rounded.
     step = 2 * float(
         largest_rounding_change(options, rounding_rule(options, table.rounding_key)[0])
     )

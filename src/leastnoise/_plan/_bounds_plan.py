@@ -48,7 +48,7 @@ ROWS_OF_UNIT = "rows of a unit"
 _ADVICE = "Make it again with leastnoise.plan_bounds or leastnoise.plan_max_rows."
 _STEPS = ("1", "1.5", "2", "3", "5", "7")  # the candidates within each decade
 _CANDIDATE_DECADES = 6  # decades of candidates below the largest, unless a unit limits them
-# largest denominator of a share, so that half of 1 less the share has denominators up to 1000
+# Largest denominator of a share, so that half of 1 less the share has denominators up to 1000.
 _MOST_PARTS = 500
 _LARGEST_WIDTH = Fraction(10) ** 100  # the largest range of candidates, and of units of measures
 # Epsilons of choices are multiples of 1 / _EPSILON_GRID, so that the choices are exact.

@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import one_of, refuse, whole
 
 _LARGEST_NUMBER = 1e150  # the square of a number up to this bound is still a double
-# the most periods of a plan, because an attribute has at most this many cells
+# The most periods of a plan, because an attribute has at most this many cells.
 _MOST_PERIODS = 2**31
 _Entry = TypeVar("_Entry")
 

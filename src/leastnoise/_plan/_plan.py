@@ -610,7 +610,7 @@ def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
     return workload_from_json(domain, questions, value.get("statistics", ()))
 
 
-# the most queries of a table in JSON: far more than any table has, but still a double
+# The most queries of a table in JSON: far more than any table has, but still a double.
 _MOST_QUERIES = 2**200
 
 

@@ -36,9 +36,9 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
 from leastnoise._workload import Product, Workload, over, with_domain, with_hidden
 
-# the most candidates that are compared: the best without earlier releases
+# The most candidates that are compared: the best without earlier releases.
 _MOST_JUDGED = 8
-# the most steps of the search for weights; a step costs two products with a matrix
+# The most steps of the search for weights; a step costs two products with a matrix.
 _MOST_WEIGHT_STEPS = 300
 # A block is left out if its budget is below this share of the largest budget. The error changes by
 # less than the square of the share.

@@ -486,7 +486,7 @@ def is_data_dependent(strategy: str) -> bool:
     """Return whether a strategy name belongs to a data-dependent mechanism."""
     if strategy == "auto":
         return False
-    # imported late because it is slow: it loads all mechanisms
+    # Imported late because it is slow: it loads all mechanisms.
     from leastnoise._mechanisms import BY_NAME
 
     return strategy in BY_NAME

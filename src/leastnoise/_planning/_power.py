@@ -224,7 +224,7 @@ def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
 
 def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Errors:
     """Compute the power and the standard errors of a planned test."""
-    # slow to import
+    # Slow to import.
     from leastnoise._estimation import design_effect, sampling_variance, with_sampling_error
 
     domain = test_plan.domain

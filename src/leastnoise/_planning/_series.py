@@ -54,8 +54,8 @@ FILES_ADVICE = (
     "'visits-%Y-%m.csv'"
 )
 _PERIOD_QUERIES = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
-# the largest number of bits of all factors of a block together: sums over 2^32 rows must stay below
-# 2^62
+# The largest number of bits of all factors of a block together: sums over 2^32 rows must stay below
+# 2^62.
 _MOST_BLOCK_BITS = 29
 _LEAST_BITS = 5  # least bits of a coefficient along time; below, rounding costs too much
 _FIRST_BITS = 20  # bits of the first strategy along time, which only gives weights
@@ -280,8 +280,8 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     privacy = problem.privacy_of_period()
     plan = plan_workload(workload, privacy, search)
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.workload.has_hidden:
-        # if there are hidden cells, fitted rows may measure the cells, and their coefficients are
-        # large
+        # If there are hidden cells, fitted rows may measure the cells, and their coefficients are
+        # large.
         plan = plan_workload(workload, privacy, replace(search, strategy="marginals"))
     if _bits_left_for_time(plan) < _LEAST_BITS and problem.noise.norm > 1:
         advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
@@ -619,7 +619,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
         operator = product.operators[product.attributes.index(series.along)]
         sums = ending_variances(factor, operator, range(1, len(labels) + 1))
         numbers = np.bincount(last_cells(operator), minlength=len(labels))
-        # the part of the error that comes from the other attributes
+        # The part of the error that comes from the other attributes.
         unit = table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
         columns.append(
             [

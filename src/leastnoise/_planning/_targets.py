@@ -56,8 +56,8 @@ from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
-# the largest square of a ratio: half the width of a count's interval, divided by the size. Above
-# it, the interval of a mean is practically unbounded
+# The largest square of a ratio: half the width of a count's interval, divided by the size. Above
+# it, the interval of a mean is practically unbounded.
 _MOST_SQUARED_RATIO = 0.99
 
 
@@ -250,7 +250,7 @@ def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     If a statistic that follows from the table has a larger ratio, the entry is that ratio. An entry
     is at most 1 if the goal is met.
     """
-    # computed once, because a statistic follows from several tables, and its error takes long
+    # Computed once, because a statistic follows from several tables, and its error takes long.
     ratio_of_statistic = {
         statistic: (statistic.error(plan) / statistic.most) ** 2
         for statistic in {entry for goal in goals for entry in goal.statistics}
@@ -266,13 +266,13 @@ def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
 _WEIGHT_BITS = 20  # bits of a table's exact weight
 _LEAST_WEIGHT = 2.0**-10  # the least weight, relative to the heaviest table
 _MOST_SEARCHES = 2  # new searches of a strategy whose tables cannot be reweighted without a search
-# updates of the weights; for tables on shared attributes, 6 were as good as 30
+# Updates of the weights; for tables on shared attributes, 6 were as good as 30.
 _MOST_WEIGHT_ROUNDS = 8
 _NEAR_BOUND_SQUARED_RATIO = 1.002  # squared ratios this near to their bound are balanced
 _COMPARISON_TIME_SHARE = 1 / 5  # share of the time for comparing strategies
 _TIME_MARGIN = 1.25  # factor of the time that the usually best strategies need
 _MOST_FINALISTS = 2  # the strategies that are searched again with the full time
-# with the full time, a strategy whose squared ratio is larger by up to this factor may be the best
+# With the full time, a strategy whose squared ratio is larger by up to this factor may be the best.
 _FINALIST_SQUARED_RATIO = 1.1
 
 
@@ -967,13 +967,13 @@ def _squared_error_ratio_of_tables(
     if frozenset(table_indices) not in cached_prices:
         goals = tuple(Goal(errors[number]) for number in table_indices)
         smaller_plan = None
-        # only a few tables are left out, so the same strategy is nearly the best one
+        # Only a few tables are left out, so the same strategy is nearly the best one.
         if len(table_indices) >= _NEARLY_ALL * len(products):
             with suppress(InputError):
                 smaller_plan = _equalise_ratios(
                     _evaluate_balance(reweight_plan(plan, workload), workload, goals), 2, search
                 )
-            # the strategy may not suit the remaining tables, such as cells without prefix sums
+            # The strategy may not suit the remaining tables, such as cells without prefix sums.
             with suppress(InputError):
                 smaller_plan = smaller_plan or _evaluate_balance(
                     search_again(

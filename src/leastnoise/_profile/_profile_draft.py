@@ -55,7 +55,7 @@ marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each p
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
 guard = "1/100"               # this share of the budget counts rows first, and stops a release
-                              # that uses few rows
+                              # That uses few rows.
 
 [output]
 level = 0.95                  # of the intervals

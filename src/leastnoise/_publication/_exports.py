@@ -373,7 +373,7 @@ def format_review(publication: Publication) -> str:
     privacy = manifest.privacy
     plan = manifest.plan
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
-    # names in this manifest are escaped, so titles must be looked up by escaped names
+    # Names in this manifest are escaped, so titles must be looked up by escaped names.
     titles = {
         escape_markdown(name): title for name, title in _table_titles(publication.release).items()
     }

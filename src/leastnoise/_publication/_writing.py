@@ -568,7 +568,7 @@ def write_records(records: Records, path: Path) -> None:
 def fill_draft(release: Release, draft: DraftDirectory) -> None:
     """Write all files of a release into a draft directory."""
     _write_measurements(release, draft.path / "measurements")
-    # waits for all threads: none may write into a removed draft
+    # Waits for all threads: none may write into a removed draft.
     with closing(write_answers(release, draft.path)) as written_tables:
         contents = collect_contents(release, written_tables)
     write_covariances(release, draft.path)

@@ -80,7 +80,7 @@ OCCASIONAL_COLUMNS = (
 )
 """Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
-# further options that a manifest has only if they are set
+# Further options that a manifest has only if they are set.
 _OMITTED_IF_EMPTY = (
     "labels",
     "names",

@@ -209,7 +209,7 @@ def group_rows_by_size(
         rows = rows[np.lexsort(codes[rows][:, list(shared_positions)].T)]
         rows_of_unit = max(int(size), 1)
         needed = max(1, round(units_by_size.get(int(size), len(rows) / rows_of_unit)))
-        # evenly spaced, to repeat or leave out all rows equally often
+        # Evenly spaced, to repeat or leave out all rows equally often.
         positions = (np.arange(needed * rows_of_unit) + 0.5) * (len(rows) / (needed * rows_of_unit))
         rows = rows[positions.astype(np.int64)]
         row_positions.append(rows)

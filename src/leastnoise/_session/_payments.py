@@ -650,7 +650,7 @@ def list_csv_sizes(source: Any) -> list[int]:
         file.stat().st_size
         for file in files
         if has_text_rows(file)
-        # the length of a compressed text is not known beforehand
+        # The length of a compressed text is not known beforehand.
         and file.suffix.lower() != ".gz"
         and file.is_file()
     ]

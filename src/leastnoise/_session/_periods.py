@@ -115,7 +115,7 @@ def series_progress(ledger: Ledger, entry: Entry) -> SeriesProgress | None:
     labels = tuple(map(str, dates.labels))
     steps = len(pending.steps)
     queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
-    # no query ends before this period, so earlier periods have no release
+    # No query ends before this period, so earlier periods have no release.
     first = min(int(last_cells(operator).min()) for operator in queries)
     directory = Path(entry.output)
     missing = tuple(label for label in labels[first:steps] if not (directory / label).exists())

@@ -491,8 +491,8 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str
         if running_version == paying_version:
             if not isinstance(error, InputError):
                 raise
-            # messages for the time before payment say that nothing was spent, and advise to plan
-            # again
+            # Messages for the time before payment say that nothing was spent, and advise to plan
+            # again.
             raise LedgerError(
                 f"Release {entry.number} in the ledger {ledger.path} was paid, but this program "
                 f"cannot carry out the recorded plan: {str(error).split('. ')[0].rstrip('.')}. "

@@ -735,7 +735,7 @@ def finish_releases(
     matching_entries = [entry for entry in ledger.entries() if number in {None, entry.number}]
     entries = [entry for entry in matching_entries if is_unfinished(ledger, entry)]
     running = any(ledger.is_running(entry) for entry in matching_entries)
-    # finishing an expired release raises the error that says why it is too late
+    # Finishing an expired release raises the error that says why it is too late.
     if number is not None and not entries and not running:
         entries = [
             entry for entry in matching_entries if is_resumable(entry) and is_expired(ledger, entry)
@@ -755,7 +755,7 @@ def finish_releases(
             finished_releases.append(
                 _finish_entry(ledger, entry, source, out, row_progress(progress))
             )
-        # the other releases do not depend on this one, and a release in memory would be lost
+        # The other releases do not depend on this one, and a release in memory would be lost.
         except LeastNoiseError as error:
             failures.append((entry, error))
     if failures and not finished_releases:

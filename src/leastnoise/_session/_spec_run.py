@@ -556,7 +556,7 @@ def _differing_release_parts(spec: SpecFile, published: PublishedRelease) -> lis
     plan = published.release.plan
     differences = differing_parts(plan, spec)
     if published.release.receipt.guard_reduced_from is not None:
-        # the budget of the plan was reduced by guards of stopped releases
+        # The budget of the plan was reduced by guards of stopped releases.
         differences = [part for part in differences if part != "[privacy]"]
     if "[[workload]]" in differences:  # options name tables of the workload
         return differences

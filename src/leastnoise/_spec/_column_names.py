@@ -345,7 +345,7 @@ def looks_like_identifier(name: str) -> bool:
     near_persons = not _NEAR_PERSONS.isdisjoint(words)
     is_person_alone = len(words) == 1 and words[0] in _PERSONS - _NO_PERSONS_ALONE
     last = words[-1] if words else ""
-    # in one word: fullvisitorid, idno
+    # In one word: fullvisitorid, idno.
     is_glued = len(last) > 3 and last.endswith(("id", "nr", "nummer", "idno"))
     is_number = len(words) > 1 and last in {"number", "no", "numero"}
     if not _NUMBERED_THINGS.isdisjoint(words):

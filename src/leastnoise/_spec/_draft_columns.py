@@ -89,7 +89,7 @@ class SourceColumn:
         if zone is None:
             return None
         if offset := re.fullmatch(r"([+-])(\d\d):00", zone):
-            # names of this form have the opposite sign of the offset from UTC
+            # Names of this form have the opposite sign of the offset from UTC.
             sign = "-" if offset[1] == "+" else "+"
             zone = f"Etc/GMT{sign}{int(offset[2])}"
         if zone in zoneinfo.available_timezones():
@@ -169,8 +169,8 @@ def _describe_column(field: SchemaField, names: Sequence[str]) -> SourceColumn:
         unusable = f"of type {field.type_name}, which cannot be published"
     return SourceColumn(
         name=name,
-        # the attribute gets the column's name without surrounding blanks, unless another column has
-        # that name
+        # The attribute gets the column's name without surrounding blanks, unless another column has
+        # that name.
         attribute=name if bare in {"", *names} else bare,
         field=field,
         kind="" if unusable else kind,
@@ -270,7 +270,7 @@ def _suggest_domain_keys(column: SourceColumn) -> dict[str, Any]:
     if kind == "whole" and column.declares_type and names_few_codes(name):
         return {"integers": [0, 9], "outside": "other"}
     if looks_like_identifier(name):
-        # codes of things, which are in a public list; whole numbers with nulls may be floats
+        # Codes of things, which are in a public list; whole numbers with nulls may be floats.
         return {"categories": [BLANK]}
     if of_type := _type_range_keys(column):
         return of_type

@@ -146,7 +146,7 @@ def relative_error_warnings(
             * plan.domain.largest_value(product.measure)
             / math.prod(cells)
         )
-        # the mean of the cells, or the largest possible sum of cells
+        # The mean of the cells, or the largest possible sum of cells.
         size = most if public_size is None else float(public_size) / product.unit
         margin = times * table.largest_std + step
         if margin > size:
@@ -242,7 +242,7 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     """Return warnings about the plan of a spec: large errors, a large budget."""
     least = stated_privacy(spec.privacy) is None
     pure = isinstance(plan.privacy.budget, PureDP)
-    # if there are no measurements yet, assume the usual noise
+    # If there are no measurements yet, assume the usual noise.
     noise = (
         plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
     )

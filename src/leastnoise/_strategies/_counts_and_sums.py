@@ -31,21 +31,21 @@ from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 30  # bits of weights
 _MOST_WEIGHT_EXPONENT = 5.0  # the weights of a part are multiplied by 2^-5 to 2^5
-# the precision and the most steps of the search for the exponent
+# The precision and the most steps of the search for the exponent.
 _EXPONENT_SEARCH = {"xatol": 0.03, "maxiter": 11}
-# maximum numbers of queries and of blocks; above them, splits of the budget are not tried
+# Maximum numbers of queries and of blocks; above them, splits of the budget are not tried.
 _MOST_ROWS = 2**20
 _MOST_BLOCKS = 256
-# maximum number of parts that are all searched; each takes some seconds with 77 tables
+# Maximum number of parts that are all searched; each takes some seconds with 77 tables.
 _MOST_SEARCHED = 4
-# maximum number of cells; above it, tables on shared attributes are not balanced exactly
+# Maximum number of cells; above it, tables on shared attributes are not balanced exactly.
 _MOST_JOINT = 256
-# the largest weight at which the error is a power of the budget; discrete noise of a scale below
-# 1/2 is nearly always 0
+# The largest weight at which the error is a power of the budget; discrete noise of a scale below
+# 1/2 is nearly always 0.
 _LARGEST_SMOOTH_WEIGHT = 2
 
 Weighted = Sequence[tuple[Block, float]]
-# for each measure that is measured on both ends, the measure that counts its values
+# For each measure that is measured on both ends, the measure that counts its values.
 _Counts = Mapping[str | None, str | None]
 
 

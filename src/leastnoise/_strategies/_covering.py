@@ -142,13 +142,13 @@ _MOST_PAIRS = 1 << 25  # maximum number of candidates times requested marginals
 _MOST_TABLES = 400_000  # maximum number of tables of a candidate design
 _MOST_SORTED_TABLES = 10_000  # requested tables above which fewer starts are tried, unsorted
 _MOST_MERGED = 1200  # maximum number of requested tables of which pairs are merged greedily
-# maximum number of requested tables times candidates for which cuboids are chosen greedily among
-# all
+# Maximum number of requested tables times candidates for which cuboids are chosen greedily among
+# all.
 _MOST_CHOSEN = 1 << 25
 _ROUGH_WEIGHT_STEPS = 15  # steps of the rough weights by which starts are compared
-# blocks of all placements on one design; there are at least three placements
+# Blocks of all placements on one design; there are at least three placements.
 _BLOCKS_OF_PLACEMENTS = 60
-# seed of the random order in which attributes are placed on the points of a design
+# Seed of the random order in which attributes are placed on the points of a design.
 _PLACEMENT_SEED = 4
 
 
@@ -182,7 +182,7 @@ def designs(strength: int, attribute_count: int) -> Iterator[tuple[str, int, Blo
                 points,
                 _shifted_blocks(points, base_blocks),
             )
-    # points are bit strings; blocks are the quadruples that add up to zero
+    # Points are bit strings; blocks are the quadruples that add up to zero.
     for points in (8, 16, 32, 64) if strength == 3 else ():
         if points <= most:
             yield f"{points} bit strings", points, zero_xor_blocks(points)
@@ -247,7 +247,7 @@ def greedy_cover(
     added = _cells_added(shape, options, requested)
     least = math.inf
     best = list[int]()
-    # every limit leads to a cover, because each requested marginal is also a candidate
+    # Every limit leads to a cover, because each requested marginal is also a candidate.
     for threshold in np.unique(added[np.isfinite(added)]).tolist():
         if not threshold < least:
             break
@@ -594,7 +594,7 @@ def designed_strategy(
     """
     domain = workload.domain
     if len(workload.attributes) < 2:
-        # nothing to combine
+        # Nothing to combine.
         return weighted_strategy(strategy_name, workload, along, workload.tables, 1)
     requested_tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}

@@ -51,7 +51,7 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-# maximum number of buckets for which p-Identity is fitted
+# Maximum number of buckets for which p-Identity is fitted.
 _MOST_P_IDENTITY = 64
 _MOST_OPTIMUM = 512  # maximum number of buckets for which the Gaussian optimum is fitted
 _AT_ONCE = 2**22  # maximum number of array entries in memory
@@ -215,19 +215,19 @@ def first_levels(
 PLANE_TEST_SHARE = Fraction(4, 100)
 PLANE_FIRST_SHARE = Fraction(1, 4)
 GROUP_SHARE = Fraction(2, 5)
-# if the estimated number of buckets is above this share of the cells, no blocks are joined
+# If the estimated number of buckets is above this share of the cells, no blocks are joined.
 _MOST_BUCKET_SHARE = 0.6
 _TEST_NOISE_FACTOR = 1.2  # the test has no power if its noise times this number exceeds the share
 _BUCKETS_A_BLOCK = 7
-# the first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow
+# The first round has 16 to 64 blocks, or 128 or 256 if all queries are narrow.
 _FIRST_ROUND_LEVELS = (4, 6)
 _NARROW_LEVELS = (7, 8)
 _MOST_NARROW_CELLS = 4  # maximum number of cells of a narrow query
 _LEAST_GROUPED_HALVINGS = 4  # from this number of halvings on, parts are also measured in groups
-# target records in a part, in units of 1 / epsilon
+# Target records in a part, in units of 1 / epsilon.
 _LEAST_PART_RECORDS = 2.0
 _MOST_PART_RECORDS = 11.0
-# blocks are joined if the target for all of them is at most this number of parts
+# Blocks are joined if the target for all of them is at most this number of parts.
 _JOINED_PART_RATIO = 0.5
 _LIGHT_NARROW = 2.0
 
@@ -358,8 +358,8 @@ def _refine_blocks(tree: BlockTree, base_level: int, depths: IntArray) -> IntArr
 
 
 _EXPONENT = 0.66
-# rows of an average bin, relative to the noise; 1.0 is 1% better on real tables and 1.3 times worse
-# on chains
+# Rows of an average bin, relative to the noise; 1.0 is 1% better on real tables and 1.3 times worse
+# on chains.
 _HELD = 0.5
 _ROUNDS = 3
 

@@ -46,7 +46,7 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
 _MOST_CELLS = 1024  # maximum number of cells of an attribute that is coded in bits
-# the relative gap of the largest variance over its bound
+# The relative gap of the largest variance over its bound.
 _RELATIVE_GAP = 1e-6
 _MOST_ASCENT_STEPS = 5000  # maximum number of steps of the dual ascent
 

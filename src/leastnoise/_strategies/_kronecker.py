@@ -64,7 +64,7 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_BITS = 29  # maximum number of bits of coefficients times a measure's values
-# query sets with smaller differences between their shares get the same best strategy
+# Query sets with smaller differences between their shares get the same best strategy.
 _SHARE_TOLERANCE = 0.02
 
 
@@ -190,7 +190,7 @@ def _weighted_queries(
             continue
         importance = product.importance
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            # scaled to privacy cost 1, because the coefficients of strategies may have any size
+            # Scaled to privacy cost 1, because the coefficients of strategies may have any size.
             if name != attribute:
                 factor = factor_along(workload.domain, name, along)
                 importance *= (
@@ -415,7 +415,7 @@ P_IDENTITY = Planner(
     norms=(1,),
     advice_for_other_noise="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
-    # the CPU time of comparing starts and of the first steps
+    # The CPU time of comparing starts and of the first steps.
     seconds=seconds_per_attribute(
         lambda line: p_identity_seconds(line.cells, is_one_dimensional=line.is_structured)[0]
     ),

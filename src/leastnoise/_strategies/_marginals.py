@@ -215,7 +215,7 @@ class _GroupWeights:
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
         self.orbits = tables.levels.orbits
-        # from the total down, like all lists in this class
+        # From the total down, like all lists in this class.
         self.numbers = self.orbits.numbers[::-1]
         self.parents = self.orbits.parents[::-1]
         levels = [level for _, level, _ in tables.tables]
@@ -271,7 +271,7 @@ class _GroupWeights:
                     slopes, reversed(gains), table_information, strict=False
                 )
             ]
-        # derivatives with respect to the budgets of a level, and to the shares
+        # Derivatives with respect to the budgets of a level, and to the shares.
         of_budget = np.zeros(0)
         gradient = list[FloatArray]()
         for level in reversed(range(len(spent))):

@@ -15,15 +15,15 @@ from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-# contrasts are estimated to cost at least 1/16 of the cells; with a lower estimate, other contrasts
-# would determine the cost
+# Contrasts are estimated to cost at least 1/16 of the cells; with a lower estimate, other contrasts
+# would determine the cost.
 _MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
 LEAST_EFFORT = 0.01  # the least share of the steps of a full search
-# mean number of fits along an attribute if the weights of its query sets depend on the other
-# attributes
+# Mean number of fits along an attribute if the weights of its query sets depend on the other
+# attributes.
 _MEAN_FITS = 1.3
-# maximum number of queries along an attribute whose errors are computed one by one
+# Maximum number of queries along an attribute whose errors are computed one by one.
 _MOST_LISTED = 2**20
 _MOST_SEARCHED = 1024  # cells
 _MOST_STRUCTURED = 4096  # maximum number of cells of an attribute that is fitted within a minute
@@ -297,7 +297,7 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
         else:
             height = float(block.limits.values.max())
     for factor in block.factors:
-        # every cell has its own limit
+        # Every cell has its own limit.
         if block.limits is not None and factor.attributes == (block.limits.attribute,):
             columns = np.asarray(
                 column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64

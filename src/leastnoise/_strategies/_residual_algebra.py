@@ -185,7 +185,7 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
         for block, offset in zip(closure.blocks, closure.offsets, strict=False):
             member = np.zeros((len(block), len(closure.shape)), dtype=np.float32)
             member[np.arange(len(block))[:, None], block] = 1
-            # some BLAS kernels set floating-point flags for the padding of small matrices
+            # Some BLAS kernels set floating-point flags for the padding of small matrices.
             with np.errstate(all="ignore"):
                 inside, columns = np.nonzero(member @ outside == 0)
             pairs.append((inside + offset, columns))
@@ -323,7 +323,7 @@ def least_error(
         error, gain = errors(every / costs**2)
         return error / begin, gain[used] / costs[used] ** 2 / begin
 
-    # without a deadline, because this takes a negligible part of the planning time
+    # Without a deadline, because this takes a negligible part of the planning time.
     with time_limit(Deadline()):
         shares, _ = minimize_lbfgs(
             lambda point: scaled_error(point, of_shares, norm),

@@ -30,7 +30,7 @@ from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import privacy_of_part
 
-# the search ends when the logarithm of the number of rows is this precise
+# The search ends when the logarithm of the number of rows is this precise.
 _SEARCH_OPTIONS = {"xatol": 1e-6, "maxiter": 60}
 _LEAST_PRICE = 1e-9  # the least price of a space with G, relative to the price of its cells
 

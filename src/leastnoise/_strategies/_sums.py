@@ -52,14 +52,14 @@ from leastnoise._trusted.measurements import MOST_ROWS, Factor, Limits
 from leastnoise._workload import Workload, identity
 
 MOST_SUM_CELLS = 1024  # maximum number of cells that queries distinguish: the optimum takes seconds
-# counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
-# empty interval in 10,000
+# Counts above this number of standard errors are not shrunk; with Laplace noise this happens to one
+# empty interval in 10,000.
 SURE = 6
-# for each norm, the largest weight of a row for which sums of squared weights times squared
-# coefficients stay below 2^63
+# For each norm, the largest weight of a row for which sums of squared weights times squared
+# coefficients stay below 2^63.
 HEAVIEST = {1: 2**20, 2: 2**16}
 _THRESHOLD_RATIO = 1.2  # ratio of a candidate threshold to the previous one
-# the public maximum is at most this many times the least candidate
+# The public maximum is at most this many times the least candidate.
 _MAXIMUM_OVER_LEAST_CANDIDATE = 1000
 _MOST_SPECTRUM = 512  # cells of a coarsened Gram matrix whose singular values are computed
 _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
@@ -67,24 +67,24 @@ _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this sha
 _MOST_WEIGHTED_LIMIT = 2**62 // MOST_ROWS
 _LEAST_BITS = 6  # least bits of a row's largest coefficient; below, rounding costs too much
 _FIT_EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
-# gap of the Gaussian optimum; for prefix sums it adds less than 0.1% to the error and takes a
-# quarter of the time
+# Gap of the Gaussian optimum; for prefix sums it adds less than 0.1% to the error and takes a
+# quarter of the time.
 _OPTIMUM_GAP = 0.05
 _NEGLIGIBLE_COEFFICIENT = 1e-9  # rows with smaller coefficients are left out
-# share of the budget for measuring every cell, in addition to rows of lower rank
+# Share of the budget for measuring every cell, in addition to rows of lower rank.
 _CELL_BUDGET_SHARE = 1e-4
 _BUCKET_RATIO = 1.6  # ratio of the end of a bucket to the end of the previous bucket
 _STANDS_OUT = 2.0  # the first kept bucket must exceed this number of standard errors
-# buckets above this number of standard errors are not shrunk to the tail; with Laplace noise this
-# happens to one empty bucket in 600
+# Buckets above this number of standard errors are not shrunk to the tail; with Laplace noise this
+# happens to one empty bucket in 600.
 _SURE_ERRORS_OF_BUCKET = 4.0
 _GROUP_RATIO = 3.0  # the same ratio for buckets of groups
-# share of releases that do not shrink some empty bucket of a group, with Laplace noise
+# Share of releases that do not shrink some empty bucket of a group, with Laplace noise.
 _FALSE_BUCKET_SHARE = 1e-4
-# for groups: they can omit buckets below a threshold that is too high, but cannot correct a
-# threshold that is too low
+# For groups: they can omit buckets below a threshold that is too high, but cannot correct a
+# threshold that is too low.
 _TAIL_INDEX = 0.5
-# squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size
+# Squared losses are summed as if k groups were k^(1/3) times as uneven as groups of equal size.
 _UNEVENNESS_EXPONENT = 1 / 3
 
 
@@ -614,7 +614,7 @@ class StopChoices(NamedTuple):
         missing = self._missing(self.stops[-1].map_to_totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
-        # the first cells of the buckets
+        # The first cells of the buckets.
         cells = np.append(self.buckets.group_starts, len(self.buckets.limits))[
             np.append(0, self.buckets.bucket_ends)
         ]

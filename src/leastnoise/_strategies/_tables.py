@@ -465,7 +465,7 @@ def _inverse_seconds(workload: Workload) -> float:
     cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
     if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
         return inverses
-    # the search for the budget split between counts and sums
+    # The search for the budget split between counts and sums.
     tried = 6 if workload.counted_sums and cells <= 256 else 1
     return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 

@@ -53,13 +53,13 @@ Along = tuple[str | None, str]  # a measure and an attribute
 _CANDIDATE_PULLS = np.geomspace(3e-3, 1e3, 12)  # in mean squared column norms of the workload
 _MIDDLE_PULL = len(_CANDIDATE_PULLS) // 2
 _FIRST_STEP = 4  # the distance, in pulls, from the middle to the next tried pull
-# the search for the pull ends after a smaller relative gain of the squared error
+# The search for the pull ends after a smaller relative gain of the squared error.
 _LEAST_GAIN = 1e-3
-# the final tilt and rows are accepted at these relative gaps of the squared error
+# The final tilt and rows are accepted at these relative gaps of the squared error.
 _CLOSE_TILT = 1e-4
 _CLOSE_ROWS = 1e-4
 _MOST_CELLS = 1024  # maximum number of cells of an attribute: eigenvectors take n^3 operations
-# maximum number of terms of the error, one for each table and subset of attributes
+# Maximum number of terms of the error, one for each table and subset of attributes.
 _MOST_TERMS = 4_000_000
 _TOP_BITS = 20  # bits of the largest integer coefficient
 _LEAST_TOP = 15  # least value of the largest coefficient; below it, rounding costs too much
@@ -281,7 +281,7 @@ def _terms(
             starts.append(group.first_index + 2 * group.operators.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
-            # for a measure, the largest value cancels because the cost contains it as well
+            # For a measure, the largest value cancels because the cost contains it as well.
             importance[entry] = float(product.weight) ** 2
             slots[entry, : len(starts)] = [
                 slot + (name in names)
@@ -523,7 +523,7 @@ def _coefficient_limits(
             if number not in tilts
         )
         room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
-        # include the roots of the contrasts' norms, because the scale must stay below 2^29
+        # Include the roots of the contrasts' norms, because the scale must stay below 2^29.
         if len(fitted) < len(numbers):
             most = 28 - grid - math.log2(deviation * largest)
             room = min(

@@ -51,10 +51,10 @@ _MOST_BITS = 29  # maximum number of bits of the product of all attributes' coef
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # minimum number of steps, for the first sweep
 _MOST_JOINT_CELLS = 2**22  # maximum number of joint cells
 _MOST_ATTRIBUTE_CELLS = 1024  # maximum number of cells of the longest attribute
-# two tables are tried only if the quick estimate of their error is below this share of the error of
-# one table
+# Two tables are tried only if the quick estimate of their error is below this share of the error of
+# one table.
 _MOST_ERROR_RATIO = 0.95
-# the grid of ratios for the split of the budget
+# The grid of ratios for the split of the budget.
 _LEAST_RATIO = 1e-2
 _RATIO_COUNT = 81
 

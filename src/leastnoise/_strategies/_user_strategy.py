@@ -166,7 +166,7 @@ def _operator(problem: PlanningProblem, attribute: str, user_value: Any, bits: i
         )
     if user_value.size <= MOST_DENSE or len(starts := first_cells(user_value)) == user_value.size:
         return user_value
-    # the same queries as functions of runs of cells that no query separates
+    # The same queries as functions of runs of cells that no query separates.
     return Coarse(restrict_to_runs(user_value, starts), starts, user_value.size)
 
 

@@ -438,7 +438,7 @@ class Planning:
                 self._base = Plan.from_json(message["plan"])
                 self.state = replace(state, plan=self._base, ready=True)
             else:
-                # the name of the strategy that is tried, or an error
+                # The name of the strategy that is tried, or an error.
                 self.state = replace(state, **message)
 
 

@@ -451,8 +451,8 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
-    # compare objects by identity, because many tables share few query sets, and comparing these may
-    # take long
+    # Compare objects by identity, because many tables share few query sets, and comparing these may
+    # take long.
     number_of_entry: dict[tuple[str, int], int] = {}
     all_numbers: list[int] = []  # the number of each attribute of each product
     for product in products:

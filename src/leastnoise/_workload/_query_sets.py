@@ -51,7 +51,7 @@ An example of a query set is ``level("region")``.
 """
 _MOST_NAMED = 20  # cells in a message; layout
 _NOT_PUBLISHED = "(not published)"
-# the most cells whose ranges are listed one by one, which gives two million ranges
+# The most cells whose ranges are listed one by one, which gives two million ranges.
 _MOST_RANGES = 2048
 _GROUPS = ("identity", "level", "ranges", "predicates")
 
@@ -254,7 +254,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
     If ``all_groups`` is True, the hidden cell is an additional last group.
     """
-    # groups are numbered by first occurrence
+    # Groups are numbered by first occurrence.
     groups = np.array(kind.level(level_name).cells)
     if all_groups and kind.hidden:
         groups = np.append(groups, groups.max() + 1)

@@ -55,7 +55,7 @@ from leastnoise._workload._query_sets import (
     total,
 )
 
-# squares are doubles
+# Squares are doubles.
 _LEAST_WEIGHT = Fraction(1, 10**100)
 _MOST_WEIGHT = Fraction(10**100)
 
@@ -667,7 +667,7 @@ def _product(
         if query_set_value != total()
     }
     for name, query_set_value in query_sets_by_name.items():
-        # raise now for query sets that do not fit
+        # Raise now for query sets that do not fit.
         query_set_value.operator(name, domain.kind(name))
     return Product(
         domain=domain,

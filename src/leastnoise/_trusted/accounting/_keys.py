@@ -20,8 +20,8 @@ from leastnoise._trusted.accounting._deltas import (
 from leastnoise._trusted.check import exact_positive, refuse, whole
 
 _DECIMAL_DIGITS = 50  # of intermediate decimals, which are rounded outwards
-# numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
-# size
+# Numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
+# size.
 _MOST_SINGLE_KEYS = 64
 MOST_SCALE = 2**48
 _MOST_TERM = 2**56

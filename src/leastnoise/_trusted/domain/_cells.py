@@ -24,7 +24,7 @@ MOST_CELLS = 2**31
 READ_AS_IT_IS = Reading()
 # A row with this cell in any attribute is dropped.
 DROP = -1
-# control characters, and halves of characters, which no file in UTF-8 holds
+# Control characters, and halves of characters, which no file in UTF-8 holds.
 _STRANGE = {"Cc", "Cs"}
 
 
@@ -97,7 +97,7 @@ class ThresholdTable:
     cells: Any
 
     def __post_init__(self) -> None:
-        # copies, so that a later change of the caller cannot change the checked cells
+        # Copies, so that a later change of the caller cannot change the checked cells.
         for name, values in (("thresholds", self.thresholds), ("cells", self.cells)):
             array = values.copy()
             array.flags.writeable = False
@@ -272,8 +272,8 @@ class Rule:
                 if isinstance(table, StepTable)
                 else {*table.cells.values(), *table.whole_numbers.values()}
             )
-        # if thresholds did not rise, the search of many values at once could let one value affect
-        # the cell of another
+        # If thresholds did not rise, the search of many values at once could let one value affect
+        # the cell of another.
         if type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
             raise InternalError("a rule must give cells of its own attribute; please report this.")
 

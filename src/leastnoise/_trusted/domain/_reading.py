@@ -78,7 +78,7 @@ class Reading:
             object.__setattr__(self, "column", attribute_name("column", self.column))
         for name, value in checked_reading(self, BLANKS).items():
             object.__setattr__(self, name, value)
-        # plain `str`: a text of another class could give another answer the next time
+        # Plain `str`: a text of another class could give another answer the next time.
         texts = {
             type(text)
             for text in (

@@ -147,7 +147,7 @@ def _marginals_of_rows(
     position_sets = (tuple(positions[name] for name in attributes) for attributes in attribute_sets)
     for window in _attribute_set_batches(position_sets, sizes):
         marginals: dict[int, IntArray] = {}
-        # an untrusted proposal, which every member checks (A3)
+        # An untrusted proposal, which every member checks (A3).
         for group in group_attribute_sets(window, sizes, 1 << rows.bit_length()):
             shape = tuple(sizes[position] for position in group.attributes)
             columns = [private_rows.codes[domain.names[position]] for position in group.attributes]
@@ -200,7 +200,7 @@ def _sum_out(
         marginal = counts.sum(axis=summed_axes)
     else:
         marginal = counts
-    # always a copy: a caller may add noise in place
+    # Always a copy: a caller may add noise in place.
     return np.array(
         np.transpose(marginal, [remaining.index(name) for name in requested_axes]),
         dtype=np.int64,
@@ -220,7 +220,7 @@ def _histogram(
     if not columns:
         total[0] = row_count if values is None else int(values.sum())
         return total
-    # adding up the blocks' tables must stay cheap compared with counting the blocks
+    # Adding up the blocks' tables must stay cheap compared with counting the blocks.
     block = max(_BLOCK, 2 * cells)
     for start in range(0, row_count, block):
         codes = _row_cells([column[start : start + block] for column in columns], shape)
@@ -240,7 +240,7 @@ def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.i
     cells = shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size
-        # it must also hold ``size``, which equals ``cells`` if all earlier sizes are 1
+        # It must also hold ``size``, which equals ``cells`` if all earlier sizes are 1.
         dtype = code_dtype(cells + 1)
         codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
         np.add(codes, column, out=codes, casting="unsafe")

@@ -26,7 +26,7 @@ from leastnoise._trusted.kernel._sampling import (
 )
 from leastnoise._trusted.measurements import ball_count_numerators, draw_tables, lattice_dimension
 
-# parts of the table of the exponential distribution, as in discrete_laplace
+# Parts of the table of the exponential distribution, as in discrete_laplace.
 _PARTS = 8
 _CUT = 128
 # In addition to the bits of the largest weight: they leave a choice open with probability below
@@ -111,12 +111,12 @@ def _draw_offset(weights: tuple[int, ...], scale: Fraction, integers: _UniformIn
             ends = (digits + 1) * high[-1] <= low[offset + 1] << bits
             if begins and ends:
                 return offset
-        # the digits so far allow two offsets, or the enclosures are too wide
+        # The digits so far allow two offsets, or the enclosures are too wide.
         digits = (digits << bits) | integers.bits(bits)
         bits *= 2
 
 
-# public numbers, which all draws of one block share
+# Public numbers, which all draws of one block share.
 @lru_cache(maxsize=16)
 def _enclose_partial_sums(
     weights: tuple[int, ...], scale: Fraction, bits: int
@@ -156,7 +156,7 @@ def _enclose_exp_of_minus(value: Fraction, bits: int) -> Enclosure:
         low, high = (
             (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
         )
-    # the terms fall, and signs alternate: the remainder is between 0 and the last term
+    # The terms fall, and signs alternate: the remainder is between 0 and the last term.
     low = max(low - term[1], 0)
     high = high + term[1]
     for _ in range(halvings):

@@ -207,7 +207,7 @@ def _chain_digest(
     previous_digest: str, values: Sequence[object], further_values: Sequence[object]
 ) -> str:
     """Return the digest of an entry and of the digest of the entry before it."""
-    # lists of different lengths: no entry of one form has the text of one of the other
+    # Lists of different lengths: no entry of one form has the text of one of the other.
     return hash_row(
         (previous_digest, *values, *(further_values if tuple(further_values) != OF_RELEASE else ()))
     )
@@ -253,7 +253,7 @@ def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         )
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
-            # on systems where a plain flush stops at the disk's own cache
+            # On systems where a plain flush stops at the disk's own cache.
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection

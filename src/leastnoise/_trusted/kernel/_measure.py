@@ -228,7 +228,7 @@ def _apply_blocks(
     for index, cells in pending:
         equal_parts.setdefault(operator_groups[index], []).append((index, cells))
     for group in equal_parts.values():
-        # one table may be very large
+        # One table may be very large.
         cube = np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         factors = measurements.blocks[group[0][0]].factors
         cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])

@@ -28,8 +28,8 @@ from leastnoise._trusted.kernel._sampling import (
     uniform_below,
 )
 
-# the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
-# it
+# The exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
+# it.
 _PARTS = 8
 _LARGEST_GEOMETRIC = 2**62  # larger geometric numbers become this number
 _CUT = 128  # the table's last cell, which represents V of at least 128

@@ -204,7 +204,7 @@ def close_period(
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
     if late == "arrival":
-        # one table of all attributes, so that a row arrives in the same period for all queries
+        # One table of all attributes, so that a row arrives in the same period for all queries.
         keys = [(None, measurements.columns()[0])]
     else:
         keys = required_table_keys(measurements)
@@ -217,7 +217,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # views with the period as first axis; writing to them changes ``tables``
+        # Views with the period as first axis; writing to them changes ``tables``
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )
@@ -299,7 +299,7 @@ def answers_of_last_period(
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [queries_due(block, along, closed.number - 1) for block in measurements.blocks]
-    # otherwise one draw would be added to several answers
+    # Otherwise one draw would be added to several answers.
     if [int(due.sum()) for due in rows] != [*map(len, closed.noise)]:
         raise InternalError(
             "The noise of a period does not belong to its rows; nothing was published. Please "

@@ -206,7 +206,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     costs = []
     for level in starts:
         length = np.diff(level, append=len(counts))
-        # block by block in one sort
+        # Block by block in one sort.
         shift = np.repeat(np.arange(len(level)) * (largest_count(len(counts)) + 1), length)
         ordered = np.sort(counts + shift) - shift
         position = np.arange(len(counts)) - np.repeat(level, length)
@@ -254,7 +254,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, cell_count: int) -> tuple[i
     (10485760, 256)
     """
     numerator = -(-sensitivity * _SCALE_STEPS * epsilon.denominator // epsilon.numerator)
-    # refused here, before anything is charged, and not by the sampler (D4 of PROOFS-noise.md)
+    # Refused here, before anything is charged, and not by the sampler (D4 of PROOFS-noise.md).
     if numerator > min((2**50 // cell_count) * _SCALE_STEPS, SCALE_LIMIT - 1):
         raise refuse(
             "epsilon",

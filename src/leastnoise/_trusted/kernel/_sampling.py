@@ -23,7 +23,7 @@ from leastnoise._trusted.linop import sealed_copy
 Index = npt.NDArray[np.intp]
 Scale = Words  # of shape () or (count,)
 
-# numerators and denominators are below it; every overflow bound of the proofs rests on it
+# Numerators and denominators are below it; every overflow bound of the proofs rests on it.
 SCALE_LIMIT = 1 << 56
 # The temporaries of a round stay in the processor's cache.
 _DRAWS_PER_ROUND = 1 << 15
@@ -249,7 +249,7 @@ class LazyReals:
         return drawn < word
 
 
-# numbers x_i of [0, 1]; each number is tossed as a coin: Bernoulli(x_i)
+# Numbers x_i of [0, 1]; each number is tossed as a coin: Bernoulli(x_i).
 Coins: TypeAlias = Ratios | LazyReals
 
 

@@ -171,7 +171,7 @@ class ReleaseContract:
                 "shared_mu_squared",
                 exact_positive("shared_mu_squared", self.shared_mu_squared),
             )
-            # raises an error now, before the payment, if the number has too many digits
+            # Raises an error now, before the payment, if the number has too many digits.
             ZCDP(self.shared_mu_squared / 2)
         if self.along:
             if self.declared_step is None:
@@ -341,7 +341,7 @@ class Series(Immutable):
         # (K3): the ledger's file, not the receipt, must have the whole charge of this contract
         entry = _checked_ledger(ledger).entry_of(receipt)
         charge_due = charge(ledger.privacy.budget, contract.privacy.budget, spent)
-        # the cost of a declared step is computed again when the step is drawn
+        # The cost of a declared step is computed again when the step is drawn.
         paid = spent if contract.declared_step is not None else entry.cost
         if (entry.plan_digest, entry.charge, paid) != (
             contract.digest(),
@@ -515,10 +515,10 @@ class Series(Immutable):
                 "other steps, declare a series without fixed measurements."
             )
         spent = verified_cost(measurements, state.table)
-        # the measured queries are the paid ones
+        # The measured queries are the paid ones.
         if declared_step is not None and spent != state.cost:
             raise InputError(_CHANGED)
-        # theorem 8 of PROOFS-accounting.md holds only for this noise
+        # Theorem 8 of PROOFS-accounting.md holds only for this noise.
         if contract.shared_mu_squared is not None and type(spent) is not GaussianCost:
             raise InputError(
                 "Steps that share mu squared must have rounded Gaussian noise; got another "
@@ -527,8 +527,8 @@ class Series(Immutable):
         cost = step_charge(contract.shared_budget, measurements.privacy.budget, spent)
         request = contract.digest()
         if declared_step is None:
-            # with the charge that is computed here, because code that is not trusted writes the
-            # text of the measurements
+            # With the charge that is computed here, because code that is not trusted writes the
+            # text of the measurements.
             request = fingerprint_step((cost, measurements_digest(measurements)))
         if self.receipt:
             receipt_id = self.receipt.id
@@ -593,7 +593,7 @@ class Series(Immutable):
 
             If the private file already has the period, it is not drawn again.
             """
-            # the measured queries are the paid ones
+            # The measured queries are the paid ones.
             if verified_cost(declared_step, table) != private_state.cost:
                 raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
@@ -605,7 +605,7 @@ class Series(Immutable):
                 closed = read_closed(state_file, owner, number)
             else:
                 closed = ClosedPeriods()
-            # otherwise a process closed it and was killed before the ledger had its rows
+            # Otherwise a process closed it and was killed before the ledger had its rows.
             if closed.number == number:
                 entropy = private_state.entropy
                 closed = close_period(

@@ -164,7 +164,7 @@ def find_unrecorded_releases(
         searched |= {Path(output).parent for output in outputs if output.startswith("/")}
     paid = [found for found in _paid_releases(searched) if found[1].get(key) == value]
     entries = {}
-    # read after the folders, because other processes may pay for releases in the meantime
+    # Read after the folders, because other processes may pay for releases in the meantime.
     if opened_ledger is not None and paid:
         entries = {entry.id: entry for entry in opened_ledger.entries()}
     return tuple(

@@ -138,7 +138,7 @@ def _range_ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
 def _(operator: AllRanges | Ranges, x: Array) -> Array:
     """Return the sum of each range, as a difference of prefix sums."""
     low, high = _range_ends(operator)
-    # the sums of the first 0, 1, ..., n cells
+    # The sums of the first 0, 1, ..., n cells.
     sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)
     np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
     return sums[high + 1] - sums[low]

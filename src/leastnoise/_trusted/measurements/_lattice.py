@@ -186,7 +186,7 @@ def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[
     The total is at least 0, and the norm at most total + 2 common.
     """
     rank = draw_below(count_tables(cells, total + common, common))
-    # the least negative part for which more than ``rank`` tables have at most this negative part
+    # The least negative part for which more than ``rank`` tables have at most this negative part.
     low = 0
     high = common
     while low < high:

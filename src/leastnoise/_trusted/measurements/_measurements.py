@@ -147,7 +147,7 @@ class Factor:
                 )
             object.__setattr__(self, "row_weights", sealed_copy(weights))
             object.__setattr__(self, "heaviest", int(self.weights.max()))
-        # all other operators have a square of 1 for each row, which is not stored here
+        # All other operators have a square of 1 for each row, which is not stored here.
         if isinstance(self.operator, Contrasts):
             object.__setattr__(self, "largest_square", int(self.squares.max()))
         object.__setattr__(self, "_hash", hash((self.attributes, self.key())))

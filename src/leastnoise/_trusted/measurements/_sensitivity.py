@@ -58,8 +58,8 @@ _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
 _MOST_SETS = 2**16  # sets of attributes in which two rows agree
 _MOST_SPLIT = 2**9  # blocks times attributes that they are split along: a tenth of a second (S8)
-# norms below it: every partial sum of floating-point products is a whole number that is represented
-# exactly
+# Norms below it: every partial sum of floating-point products is a whole number that is represented
+# exactly.
 _EXACT_FLOAT = 2**52
 
 _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
@@ -261,7 +261,7 @@ def _bounds_in_cells(plan: Measurements, part: Measurements) -> list[_RowsInCell
                 PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
             )
         ]
-    # under Laplace noise the second bound gains almost nothing
+    # Under Laplace noise the second bound gains almost nothing.
     if measured_unit.attributes and part.noise.norm == 2:
         bounds.append(_RowsInCells(PerCellBound(1, measured_unit.attributes)))
     return bounds
@@ -485,7 +485,7 @@ def _joint_norm(
         for column in columns:
             if column.entries is None:
                 continue
-            # ascending, as `Measurements` has checked
+            # Ascending, as `Measurements` has checked.
             axes_of = [names.index(name) for name in column.attributes]
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             block_norms = block_norms * column.entries.astype(object).reshape(axes)
@@ -523,7 +523,7 @@ def sum_rounded_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
-# factors, measure, limits and ends other than the cells
+# Factors, measure, limits and ends other than the cells.
 _FormKey: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]
 _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits and ends
 
@@ -643,7 +643,7 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
             (_squared_column_norm(factor, replaced=replaced) for factor in other_factors),
             start=Fraction(1),
         )
-        # without other factors, the form of the total is the squared sum of the amounts (S3)
+        # Without other factors, the form of the total is the squared sum of the amounts (S3).
         has_exact_total = not (replaced or signed or other_factors or ends)
         for cells, share in summed.items():
             pairs = 1  # multiples of q or K^2 that the shift of replaced rows may reach (S4)
@@ -1022,7 +1022,7 @@ def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
                 int(common.min()),
                 int((norms[:, None] + norms - 2 * common).max()),
             )
-    # rows with the same entry for every cell
+    # Rows with the same entry for every cell.
     everywhere = apply(operator, np.ones(size, dtype=np.int64)) == most * size
     top = int(norms.max())
     shared = int((weights[everywhere] ** power).sum()) * most**power

@@ -670,7 +670,7 @@ def to_column(array: Any) -> Column:
         )
     if name in {"date32", "date64", "timestamp"}:
         unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
-        # with a time zone the number is in UTC
+        # With a time zone the number is in UTC.
         return since_1970(
             array.view(pa.int32() if name == "date32" else pa.int64()),
             unit,
@@ -772,7 +772,7 @@ def _dictionary_column(array: Any) -> Column:
     stored = getattr(values.type, "storage_type", values.type)
     if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
         return _take_values(to_column(values), codes)
-    # use only values that occur in the chunk, because the dictionary may have many more
+    # Use only values that occur in the chunk, because the dictionary may have many more.
     used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
     return _take_values(to_column(values.take(used[missing:])), index.reshape(-1) - missing)

@@ -230,8 +230,8 @@ def _cells_by_steps(rule: Rule, numbers: Array) -> IntArray:
     inside = (numbers >= table.low) & (numbers <= table.high)
     if doubles:
         inside &= numbers == np.floor(numbers)
-    # only integers within the bounds may be converted, because the result of other conversions is
-    # undefined
+    # Only integers within the bounds may be converted, because the result of other conversions is
+    # undefined.
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     if table.repeat_after is not None:
         cells = cells % table.repeat_after
@@ -387,7 +387,7 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     points_before = np.append(0, np.cumsum(content == _POINT))
     others = others_before[starts[1:]] - others_before[starts[:-1]]
     points = points_before[starts[1:]] - points_before[starts[:-1]]
-    # an empty text has no first byte, and is shorter than all of these
+    # An empty text has no first byte, and is shorter than all of these.
     first = np.append(content, np.uint8(0))[starts[:-1]]
     minus = first == _MINUS
     is_plain = (points <= 1) & (others == points + minus)

@@ -200,7 +200,7 @@ class Engine:
 
         @contextmanager
         def session(description: str) -> Iterator[Run]:
-            # the relation of a source may exist only while its session is open
+            # The relation of a source may exist only while its session is open.
             with other.session(description), self.session(description) as run:
                 yield run
 
@@ -349,7 +349,7 @@ class Engine:
         column_names = _source_columns(request)
         if not set(column_names) <= set(self.values):
             return None
-        # each value is computed once, in a column with a generated name
+        # Each value is computed once, in a column with a generated name.
         short_names = {name: f"r{number}" for number, name in enumerate(column_names)}
         values = self.values_named(short_names)
         prepared = [
@@ -497,7 +497,7 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
         attribute_cells = _cell_columns(request, measure.attributes)
         cell = ["u0", *attribute_cells]
         if isinstance(measure, UnitTotal):
-            # hidden cells also have totals, because tables without the attribute include them
+            # Hidden cells also have totals, because tables without the attribute include them.
             eligible = sql(f"g{number} = :one", one=1)
         else:
             published = {

@@ -209,7 +209,7 @@ def parse_lines(
             for line, of_line in split_lines.items()
             if of_line is not None and len(of_line) == number_of_fields
         }
-        # the unquoted fields are appended to the block, and the lines sorted into their old order
+        # The unquoted fields are appended to the block, and the lines sorted into their old order.
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         next_begins = len(block) + np.cumsum(lengths)
@@ -244,7 +244,7 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
     buffer = np.frombuffer(block, dtype=np.uint8)
     is_feed = buffer == _LF
     is_return = buffer == _CR
-    # the last byte of a block is an LF
+    # The last byte of a block is an LF.
     if (is_return[:-1] & ~is_feed[1:]).any():
         return block
     if b'"' not in block:
@@ -285,7 +285,7 @@ def parse_plain_lines(
         return None
     buffer = np.frombuffer(block, dtype=np.uint8)
     is_feed = buffer == _LF
-    # pyarrow would read an empty line as a record
+    # Pyarrow would read an empty line as a record.
     if number_of_fields > 1 and (is_feed[:1].any() or (is_feed[1:] & is_feed[:-1]).any()):
         return None
     rows = int(np.count_nonzero(is_feed))
@@ -357,7 +357,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     characters = layout.characters
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
-    # without a header the first line is a row, which must not influence how rows are read
+    # Without a header the first line is a row, which must not influence how rows are read.
     line = ""
     if headed:
         line = _first_line(path, description, layout)
@@ -456,7 +456,7 @@ def _decode_bytes(raw: Any, decoding_table: str) -> object:
 
     The result is `UNSUPPORTED` if a byte has no character (U+FFFE).
     """
-    # this mapping cannot fail for any bytes
+    # This mapping cannot fail for any bytes.
     decoded = codecs.charmap_decode(raw, "replace", decoding_table)[0]
     return UNSUPPORTED if "\ufffd" in decoded else decoded
 
@@ -512,7 +512,7 @@ def open_parquet(path: Path) -> Source:
 
     description = message(PARQUET_FILE, path=str(path))
     try:
-        # old files have time stamps that do not fit into 64 bits of nanoseconds
+        # Old files have time stamps that do not fit into 64 bits of nanoseconds.
         opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise InputError(message(NO_PARQUET, what=description)) from None
@@ -520,7 +520,7 @@ def open_parquet(path: Path) -> Source:
 
     def not_whole() -> InputError:
         """Return the error for a damaged file, without PyArrow's message."""
-        # the text of PyArrow's own errors may quote the file
+        # The text of PyArrow's own errors may quote the file.
         return InputError(message(NOT_WHOLE, what=description))
 
     def cut(part: Part) -> Chunk[Column]:
@@ -649,8 +649,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     if len(matched) == 1:
         return open_one(matched[0][0])
-    # only these facts are kept and no file stays open, because a process may open only a limited
-    # number of files
+    # Only these facts are kept and no file stays open, because a process may open only a limited
+    # number of files.
     first: Source | None = None
     fields: dict[str, SchemaField] = {}
     types: list[Mapping[str, Holds]] = []

@@ -39,7 +39,7 @@ from leastnoise._trusted.reading.helpers._locations import (
     DatabaseTable,
 )
 
-# without `Duration` and `Time`, because durations and times of day have no string form
+# Without `Duration` and `Time`, because durations and times of day have no string form.
 _HELD = (
     nw.Boolean,
     nw.String,
@@ -89,7 +89,7 @@ def open_frame(frame: Any) -> Source | None:
         return _open_table(native.to_native(), description)
     lazy = isinstance(native, nw.LazyFrame)
     try:
-        # pandas allows column names that are not text, which no domain can refer to
+        # Pandas allows column names that are not text, which no domain can refer to.
         all_names: Iterable[Any]
         if lazy:
             all_names = native.collect_schema()
@@ -390,7 +390,7 @@ def open_relation(
                 ],
             )
         except (duckdb.Error, pa.ArrowException):
-            # their own text may quote a row
+            # Their own text may quote a row.
             raise InputError(
                 f"{description} cannot be computed. Run it separately first, to see its own error."
             ) from None

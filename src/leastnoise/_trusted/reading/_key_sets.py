@@ -245,7 +245,7 @@ def places_by_sorting(pairs: WordPairs) -> Numbers:
     is_new[1:] = (first[1:] != first[:-1]) | (later_words[1:] != later_words[:-1])
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.cumsum(is_new) - 1
-    # the order is stable, so the first row of a group comes first in it
+    # The order is stable, so the first row of a group comes first in it.
     first_row = order[is_new]
     place_of_group = np.empty(len(first_row), dtype=np.int32)
     place_of_group[np.argsort(first_row)] = np.arange(len(first_row), dtype=np.int32)

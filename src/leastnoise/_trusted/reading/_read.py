@@ -256,7 +256,7 @@ def read(
         filled=_filled_tables(domain, read_request),
         hidden=_hidden_cells(domain, [*sizes]),
     )
-    # an engine cannot know which rows units have used before (E14)
+    # An engine cannot know which rows units have used before (E14).
     if opened.engine is not None and read_request.tables is not None and allowance is None:
         engine_counts = _counted_in_engine(opened.engine, domain, request)
         if engine_counts is not None:
@@ -307,8 +307,8 @@ class _PathPatterns:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        # for each form of pattern, a mapping from literal parts to two things: the indices of the
-        # patterns, and the compiled expressions of their parts
+        # For each form of pattern, a mapping from literal parts to two things: the indices of the
+        # patterns, and the compiled expressions of their parts.
         self._forms: dict[_PatternForm, dict[_Parts, list[tuple[int, list[re.Pattern[str]]]]]] = {}
         for number, pattern in enumerate(patterns):
             parts = PurePosixPath(pattern).parts
@@ -542,8 +542,8 @@ def _encode_rows(
     ]
     if request.usage:
         encoders += _unreadable([*factors.values()])
-    # the codes of the rows inside the domain so far, and for all source rows whether they are
-    # inside
+    # The codes of the rows inside the domain so far, and for all source rows whether they are
+    # inside.
     types = [np.min_scalar_type(rule.size - 1) for rule in rules.values()]
     types += [np.dtype(np.int64)] * len(factors) + [np.dtype(np.bool_)] * len(totals)
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
@@ -815,7 +815,7 @@ class UnitRows:
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
         """
-        # hidden cells also have totals, because tables without the attribute include them
+        # Hidden cells also have totals, because tables without the attribute include them.
         _, missing = self._eligible(measure)
         is_eligible = has_value.astype(np.bool_)
         is_chosen = self._chosen(name, measure, is_eligible, missing)
@@ -894,7 +894,7 @@ def _whole_column(parts: list[Array]) -> Array:
 
 def _chosen_rows(columns: dict[str, Array], is_selected: BoolArray) -> dict[str, Array]:
     """Select rows of each column, and remove the columns from the mapping."""
-    # taking positions is faster than applying the mask to every column
+    # Taking positions is faster than applying the mask to every column.
     positions = np.flatnonzero(is_selected)
     return {name: columns.pop(name).take(positions) for name in [*columns]}
 
@@ -978,7 +978,7 @@ def open_columns(
             )
     for attribute, name in zip(attributes, columns, strict=False):
         _check_zone(opened, domain, attribute, name)
-    # otherwise units could not be distinguished
+    # Otherwise units could not be distinguished.
     if unit_column is not None and unit_column in opened.unreadable_columns:
         raise InputError(
             message(
@@ -1021,7 +1021,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
 
     If tables are joined in an engine, only ``columns`` are joined, or all columns with None.
     """
-    # import these libraries only when a source is opened, so that the command line starts quickly
+    # Import these libraries only when a source is opened, so that the command line starts quickly.
     if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._trusted.reading._files import open_files
 
@@ -1055,7 +1055,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
         from leastnoise._trusted.reading._files import KINDS
         from leastnoise._trusted.reading.helpers._locations import file_endings
 
-        # the repr of a source may show rows
+        # The repr of a source may show rows.
         raise InputError(
             message(NO_SOURCE, endings=file_endings(KINDS), kind=type(source).__name__)
         )
@@ -1144,7 +1144,7 @@ def read_keys(
         counts = np.bincount(
             every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers)
         )
-    # keys that only the second table has may have larger numbers than the counted ones
+    # Keys that only the second table has may have larger numbers than the counted ones.
     return table(
         [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
         counts[counts > 0].astype(np.int64),
@@ -1203,7 +1203,7 @@ def read_unit_sizes(
         rows_read += rows
         if shown is not None:
             shown.show(rows_read, opened.total)
-    # the count of a key that only the second table has is 0
+    # The count of a key that only the second table has is 0.
     cells = cell_encoder(domain.rule(attribute))(Column(sizes[sizes > 0]))
     return Table(domain, {attribute: cells[cells != NONE]}, unit_column=unit_column, max_rows=1)
 
@@ -1341,14 +1341,14 @@ class PartnerRows:
             *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-        # the code of a null is one more entry, which position -1 selects
+        # The code of a null is one more entry, which position -1 selects.
         self._columns = [
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, encoders, strict=True)
         ]
         self._find = key_number_encoder(numbers, key_of, allow_new=False)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
-        # the last entry is for a missing key
+        # The last entry is for a missing key.
         self._row = np.full(len(numbers) + 1, NONE, dtype=np.int64)
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL

@@ -100,8 +100,8 @@ def _batches(frame: Any) -> Iterator[Any]:
 
     def packed(batches: Iterable[Any]) -> Iterator[Any]:
         """Serialise the Arrow batches of one partition."""
-        # the function is sent to executors that do not have this package, so it uses nothing else
-        # from the package
+        # The function is sent to executors that do not have this package, so it uses nothing else
+        # from the package.
         import pyarrow as pa
 
         for batch in batches:
@@ -117,7 +117,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
     try:
         with warnings.catch_warnings():
-            # warnings about versions of pandas, which is not used
+            # Warnings about versions of pandas, which is not used.
             warnings.simplefilter("ignore")
             rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
         first = next(rows, None)

@@ -189,7 +189,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
     if rule.clock is not None:
         if value.content in {"day", "stamp", "instant"}:
             return _on_the_clock(rule.clock, value)
-        # an infinity is not a time, so it must not be clipped to the first or last day
+        # An infinity is not a time, so it must not be clipped to the first or last day.
         has_number = value.content == "integer" or (value.content == "double" and not rule.clip)
         if has_number:
             return _time_of_number(rule.clock, value, reading)
@@ -250,7 +250,7 @@ def cell_of(
             )
         else:
             cell = _bisect_cuts(number.double, cuts, cells)
-    # for times, null numbers were compared before the conversion to the clock
+    # For times, null numbers were compared before the conversion to the clock.
     if rule.clock is not None:
         nulls = []
     else:
@@ -268,7 +268,7 @@ def cell_of(
 def _category_cell(rule: Rule, table: TextTable, value: Value) -> Expression | None:
     """Return SQL for a category's cell; None if SQL cannot compute it."""
     forms = {form: cell for form, cell in table.cells.items() if form}
-    # an empty text is a null under every reading, and `is_missing` finds it
+    # An empty text is a null under every reading, and `is_missing` finds it.
     if (
         len(forms) > MOST_CASES
         or table.cells[""] != rule.null
@@ -412,7 +412,7 @@ def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
         origin=table.origin * scale,
     )
     if table.step > 1:
-        # the quotient is rounded down first, so that no engine rounds it
+        # The quotient is rounded down first, so that no engine rounds it.
         cell = sql("CAST((:it - :it % :step) / :step AS BIGINT)", it=cell, step=table.step * scale)
     if table.repeat_after is not None:
         cell = sql(":it % :again", it=cell, again=table.repeat_after)
@@ -464,7 +464,7 @@ def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | 
     """
     if clock.counted_in is None:
         return None
-    # with a margin of one day for every clock, as in `_on_the_clock`
+    # With a margin of one day for every clock, as in `_on_the_clock`
     first = float(clock.first - 3)
     last = float(clock.last + 4)
     if is_counted_in_utc(clock.counted_in):
@@ -500,7 +500,7 @@ def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
             day=day,
         )
     else:
-        # no clock is a day from UTC
+        # No clock is a day from UTC.
         it = clipped(value.expression, (first - 2) * day, (last + 3) * day)
     if value.content == "instant":
         changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
@@ -536,7 +536,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
         return sql(written, missing=missing, none=0, units=1)
     if number.content == "integer" and measure.unit == 1:
         return sql(written, missing=missing, none=0, units=clipped(number.expression, low, high))
-    # the number is clipped first, so that products and quotients neither overflow nor underflow
+    # The number is clipped first, so that products and quotients neither overflow nor underflow.
     far = 4.0 * measure.largest * numerator / denominator
     units = sql(
         ":it * :by / :unit",

@@ -188,13 +188,13 @@ class UnitNumbers:
         self._pairs = PairSet()
         self._texts = TextSet()
         self._sets: tuple[KeySet, ...] = (self._words, self._pairs, self._texts)
-        # for each set, the unit numbers of its keys
+        # For each set, the unit numbers of its keys.
         self._numbers_of_sets: list[Numbers] = [np.zeros(0, dtype=np.int32) for _ in self._sets]
-        # for each waiting chunk, the number of its keys in each set
+        # For each waiting chunk, the number of its keys in each set.
         self._waiting: list[tuple[int, ...]] = []
         self._entered = 0
-        # the unit numbers of all numbered entries in several arrays, and the first entry of each
-        # array
+        # The unit numbers of all numbered entries in several arrays, and the first entry of each
+        # array.
         self._numbers: list[Numbers] = []
         self._starts: list[int] = []
 
@@ -308,7 +308,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
     if max(map(len, keys_of_sets)) < len(lengths):
         place_of_key = np.empty(len(lengths), dtype=np.int64)
         place_of_key[np.concatenate(keys_of_sets)] = np.arange(len(lengths))
-        # the index -1, for a row without a key, selects the last entry
+        # The index -1, for a row without a key, selects the last entry.
         positions = np.append(place_of_key, -1)[positions]
     return KeyParts(
         words_of(text, starts[in_words], lengths[in_words]),
@@ -352,7 +352,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
 
     def keys_of(column: Column) -> KeyColumn:
         """Return the unit keys of a column's rows."""
-        # duplicates are found later, together with the keys of other chunks
+        # Duplicates are found later, together with the keys of other chunks.
         if isinstance(column, TextColumn):
             keys = _keys_of_texts(column.texts, reading, key)
             positions = np.arange(len(keys))
@@ -378,7 +378,7 @@ def _is_among(byte_strings: Any, listed: Any) -> BoolArray:
 
     _, starts = DistinctTexts(byte_strings).bytes_and_starts()
     lengths = np.diff(starts)
-    # most byte strings differ from all of the others in length
+    # Most byte strings differ from all of the others in length.
     is_among = np.zeros(len(byte_strings), dtype=np.bool_)
     for length in {len(other) for other in listed.to_pylist()}:
         is_among |= lengths == length

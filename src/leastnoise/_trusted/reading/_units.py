@@ -119,7 +119,7 @@ class Units:
         """Number the cells of the limit ``max_per_cell``, for a chunk of rows."""
         cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
-            # beyond int64, two cells may get the same number and share one bound, which is safe
+            # Beyond int64, two cells may get the same number and share one bound, which is safe.
             cell = cell * (size + 1) + (codes[attribute].astype(np.int64) + 1)
         return cell
 
@@ -208,7 +208,7 @@ class Units:
         if self._series is None:
             return _smallest_in_group(keys, most, units)
         used = self._series.used(self._numbers, name)
-        # the last entry is for rows without a unit, whose number is -1
+        # The last entry is for rows without a unit, whose number is -1.
         allowed = np.append(np.maximum(most - used, 0), 0)
         return _smallest_in_group(
             keys, allowed[units], units, period_of_row=self._series.periods[rows]
@@ -371,7 +371,7 @@ class Units:
         units = np.where(is_selectable, self._unit_of_rows()[is_inside], -1)
         keys = _rank_keys(_random_keys(len(units), entropy_bytes), hidden_cell_counts)
         cells = [codes[name].astype(np.int64) for name in unit_count.attributes]
-        # all rows of a unit in one cell are in the same groups, so one of them is enough
+        # All rows of a unit in one cell are in the same groups, so one of them is enough.
         source = np.flatnonzero(_smallest_in_group(keys, 1, units, *cells) & (units >= 0))
         along: dict[str, IntArray] = {}
         for name, column, groups, positions in zip(
@@ -629,7 +629,7 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
     exceeds = sizes > most
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
-    # only groups with more than ``most`` rows are numbered; all other groups have -1
+    # Only groups with more than ``most`` rows are numbered; all other groups have -1.
     number = np.where(exceeds, np.cumsum(exceeds) - 1, -1).astype(np.int32)
     sizes = sizes[exceeds]
     group_bits = len(sizes).bit_length()
@@ -674,7 +674,7 @@ def _count_groups(group: Array, groups: int) -> IntArray:
         groups: the number of groups.
     """
     sizes = np.zeros(groups + 1, dtype=np.int64)
-    # with blocks smaller than the number of groups, empty groups would take most of the time
+    # With blocks smaller than the number of groups, empty groups would take most of the time.
     block = max(_ROWS_PER_BLOCK, groups)
     for start in range(0, len(group), block):
         sizes += np.bincount(group[start : start + block] + 1, minlength=groups + 1)

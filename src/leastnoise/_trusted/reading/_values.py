@@ -101,7 +101,7 @@ def is_null(value: object) -> bool:
         return value.is_nan()
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
-    # pandas marks missing values by objects of its own; the package does not import pandas
+    # Pandas marks missing values by objects of its own; the package does not import pandas.
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
@@ -215,7 +215,7 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
     @unless_it_raises(None)
     def read(value: object) -> float | None:
         """Return the number of a value; NaN for null, None if it is not a number."""
-        # test for text first, because most columns that are not arrays contain text
+        # Test for text first, because most columns that are not arrays contain text.
         if isinstance(value, bytes):
             value = value.decode()
         if not isinstance(value, str):
@@ -275,7 +275,7 @@ def _decimal_text(value: Decimal) -> str | None:
         return "-inf" if value < 0 else "inf"
     if not value:
         return "0"
-    # check the length before formatting, because the text could be very long
+    # Check the length before formatting, because the text could be very long.
     if not -_DIGITS <= value.adjusted() < _DIGITS:
         return None
     plain = format(value, "f")
@@ -386,7 +386,7 @@ def stamps(data: Any) -> IntArray | None:
     numbers = data.view(np.int64)
     if count != 1 or unit not in {"D", *_PARTS}:
         return None
-    # days whose seconds overflow are outside every domain
+    # Days whose seconds overflow are outside every domain.
     if unit == "D":
         return np.clip(numbers, -(2**40), 2**40) * DAY
     return numbers // _PARTS[unit]
@@ -503,7 +503,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     else:
         a_second = float(IN_A_SECOND[counted_in])
         near = np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second)
-        # round down first, as in SQL, where dividing a number near 0 can raise an error
+        # Round down first, as in SQL, where dividing a number near 0 can raise an error.
         seconds = np.floor(np.floor(near) / a_second)
     return np.where(has_day, seconds.astype(np.int64), NO_DAY)
 
@@ -523,7 +523,7 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) ->
 
 def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
     """Return how many seconds a clock is ahead of UTC at a time."""
-    # beyond the calendar, and so outside the domain of every attribute
+    # Beyond the calendar, and so outside the domain of every attribute.
     if not -62_000_000_000 < second < 253_000_000_000:
         return 0
     return (

@@ -109,7 +109,7 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
     >>> content.tobytes(), starts.tolist()
     (b'FM', [0, 1, 1, 2])
     """
-    # the highest bit set comes from 256^length and marks the end, so trailing zero bytes are kept
+    # The highest bit set comes from 256^length and marks the end, so trailing zero bytes are kept.
     lengths = np.searchsorted(_END, words, side="right") - 1
     in_bytes = np.ascontiguousarray(words, dtype="<u8").view(np.uint8).reshape(-1, WORD)
     content = in_bytes[np.arange(WORD) < lengths[:, np.newaxis]]

@@ -470,7 +470,7 @@ def _checked_counting(
 def _integer_array(content: str, name: str, column: npt.ArrayLike) -> Array:
     """Return a column as a flat integer array; raise if it is not one."""
     array = np.asarray(column)
-    # an empty list has no integer type
+    # An empty list has no integer type.
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
         raise InternalError(f"the {content} of {name!r} must be a flat array of integers.")
     return array

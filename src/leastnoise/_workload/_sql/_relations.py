@@ -99,7 +99,7 @@ def without_constants(select: Node, tree_of: TreeOf) -> Node:
     other_clauses = [
         clause for clause in clauses if clause.alias_or_name.lower() not in definitions
     ]
-    # without FROM's relation the condition of a join would have no place
+    # Without FROM's relation the condition of a join would have no place.
     is_source_constant = source not in other_clauses
     joins = [join for join in clauses[1:] if is_source_constant or join not in other_clauses]
     if not definitions or not other_clauses or not all(map(_is_cross_join, joins)):

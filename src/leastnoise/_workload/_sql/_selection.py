@@ -135,7 +135,7 @@ class SelectionReader:
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[AnswerExpression] = field(default_factory=list)
     _groups: list[GroupColumn] = field(default_factory=list)
-    # group indices by `_comparable_text`
+    # Group indices by `_comparable_text`
     _group_of_text: dict[str, int] = field(default_factory=dict)
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
@@ -321,7 +321,7 @@ class SelectionReader:
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
-                # the term is added again below if it can be answered
+                # The term is added again below if it can be answered.
                 self._query_terms.remove(term)
                 if not [*own_columns(term)]:
                     raise refused("A subquery in WHERE", SUBQUERY_ADVICE)

@@ -228,7 +228,7 @@ def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
         value = statements[0].domain.to_json()
         for entry in value["attributes"]:
             entry.update(dict.fromkeys(needs.get(entry["name"], ()), "cell"))
-        # with a cell for nulls, the group of nulls is published, and may need other parts
+        # With a cell for nulls, the group of nulls is published, and may need other parts.
         domain = Domain.from_json(value)
         statements = [statement.over(domain) for statement in statements]
 

@@ -607,7 +607,7 @@ def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
     cuts = sorted({*map(Fraction, compared), Fraction(low), Fraction(high)})
     numbers = {*cuts, cuts[0] - 2, cuts[0] - 1, cuts[-1] + 1, cuts[-1] + 2}
     for below, above in pairwise(cuts):
-        # one of these is not a value of the domain, unless all between the cuts are
+        # One of these is not a value of the domain, unless all between the cuts are.
         between = [below + (above - below) / divisor for divisor in (2, 3, 5, 7, 11, 13, 1009)]
         numbers.update([number for number in between if _is_outside(kind, number)][:1])
     return [float(number) for number in sorted(numbers) if _is_outside(kind, number)]

@@ -65,7 +65,7 @@ def quoted(value: object) -> str:
     try:
         text = _SHORT.repr(value)
     except (ValueError, RecursionError):
-        # the value contains a huge number, or is nested without end
+        # The value contains a huge number, or is nested without end.
         text = f"a {type(value).__name__}"
     if len(text) <= MOST_QUOTED:
         return text
@@ -79,7 +79,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
     names = list(words)
     same = [name for name in names if name.casefold() == word.casefold()]
     if not same:
-        # difflib costs a few milliseconds to import and only an error needs it
+        # Difflib costs a few milliseconds to import and only an error needs it.
         from difflib import get_close_matches
 
         same = get_close_matches(word, names, n=1)

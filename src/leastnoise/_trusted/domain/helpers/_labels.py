@@ -42,7 +42,7 @@ def label_text(value: object) -> str | None:
         if number is None:
             return None
         return number_text(number)
-    # also the integers of numpy, which are not `int`
+    # Also the integers of numpy, which are not `int`
     if hasattr(value, "__index__"):
         return str(int(value))
     return None

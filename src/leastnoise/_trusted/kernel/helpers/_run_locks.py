@@ -24,7 +24,7 @@ def run_lock_path(ledger: Path, run: str) -> Path:
 
     For an empty ``run``, return the common prefix of these paths.
     """
-    # the same folder for all processes, also if they open the ledger through links
+    # The same folder for all processes, also if they open the ledger through links.
     real = Path(os.path.realpath(ledger))
     return real.parent / f".{real.name[:64]}.run-{run}"
 

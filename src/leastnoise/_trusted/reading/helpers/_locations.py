@@ -246,7 +246,7 @@ def _encoding(name: object) -> str:
         "'iso8859-15' or 'cp1252'"
     )
     try:
-        # the byte order mark of UTF-8 is skipped in any case
+        # The byte order mark of UTF-8 is skipped in any case.
         known = codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
     except (LookupError, ValueError):
         known = ""
@@ -264,7 +264,7 @@ def _characters(encoding: str) -> str:
     """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-        # lines and fields are split as bytes, before decoding
+        # Lines and fields are split as bytes, before decoding.
         if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):
             pairs = bytes(chain.from_iterable(product(range(256), repeat=2))).decode(
                 encoding, "replace"
@@ -302,7 +302,7 @@ class DatabaseTable:
         if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
             raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
         if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
-            # the argument may be a URL with a password, so the message does not quote it
+            # The argument may be a URL with a password, so the message does not quote it.
             raise InputError(
                 "connection must be 'env:' and the name of an environment variable that holds the "
                 "URL, as in 'env:VISITS_URL'."
@@ -425,7 +425,7 @@ class Joined:
             )
 
     def __repr__(self) -> str:
-        # the repr of a frame would show rows
+        # The repr of a frame would show rows.
         return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
 
     def terms(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def group_attribute_sets(
     cells = [
         math.prod(sizes[attribute] for attribute in attributes) for attributes in attribute_sets
     ]
-    # row i of `sorted_incidence` belongs to the set names[i]; the largest set comes first
+    # Row i of `sorted_incidence` belongs to the set names[i]; the largest set comes first.
     names = np.array(
         sorted(range(len(attribute_sets)), key=lambda index: (-cells[index], index)), dtype=np.intp
     )
