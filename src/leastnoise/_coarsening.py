@@ -244,9 +244,10 @@ def solve_tables(
 def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list[str]]:
     """Return the labels of each attribute.
 
-    Raises an error if tables disagree.
-
     An attribute whose only label is the label of the sum has one cell, with this label.
+
+    Raises:
+        InputError: tables disagree on the labels of an attribute.
     """
     common: dict[str, list[str]] = {}
     for table in tables:

@@ -131,7 +131,8 @@ class JointBlocks:
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
         """Return the blocks over their joint cells.
 
-        Raises an error if there are too many joint cells.
+        Raises:
+            InputError: there are too many joint cells.
         """
         touched = {
             name
@@ -357,7 +358,8 @@ class JointBlocks:
     ) -> FloatArray:
         """Return the solution x of M x = right_side.
 
-        Raises an error without convergence.
+        Raises:
+            UnsupportedQuery: the solver does not converge.
         """
         turn = self.preconditioner.times
         right_norm = np.maximum((right_side * turn(right_side)).sum(axis=0), 0.0)

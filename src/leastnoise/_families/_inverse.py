@@ -294,7 +294,8 @@ class DenseInverse(GramInverse):
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
         """Return this inverse and the operator.
 
-        Raises an error if the measured queries do not determine the operator's queries.
+        Raises:
+            UndeterminedQuery: the measured queries do not determine the operator's queries.
         """
         if self.space is not None and not self.space.contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)

@@ -345,7 +345,8 @@ def _find_categories(
 def _read_paid_categories(directory: Path, ledger: Path | None) -> tuple[str, ...]:
     """Read the categories that an earlier run found.
 
-    Raises an error if the categories were not paid for.
+    Raises:
+        InputError: the categories were not paid for.
     """
     categories = read_categories(directory)
     if not categories.private or categories.receipt.id not in _list_payment_ids(ledger):
@@ -422,7 +423,8 @@ def _size_labels() -> dict[str, dict[str, Any]]:
 def _read_paid_unit_sizes(directory: Path, size_plan: Plan, ledger: Path | None) -> Release:
     """Read the histogram of an earlier run.
 
-    Raises an error if the earlier histogram is not the planned histogram.
+    Raises:
+        InputError: the earlier histogram is not the planned histogram.
     """
     earlier = read_release(directory)
     is_same = (

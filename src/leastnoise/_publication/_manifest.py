@@ -415,7 +415,8 @@ class OtherFormatError(InputError):
 def _parse_manifest(value: object) -> Manifest:
     """Return the manifest that a JSON value represents.
 
-    Raises an error if the value is invalid.
+    Raises:
+        OtherFormatError: the value is invalid.
     """
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")

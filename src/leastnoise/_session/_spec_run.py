@@ -583,7 +583,8 @@ def _find_entry(ledger: Ledger, finished_release: Release) -> Entry | None:
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
     """Check that options fit the plan, and show its warnings.
 
-    Raises an `InputError` for options that do not fit.
+    Raises:
+        InputError: the options do not fit.
     """
     check_options(plan, spec.options)
     observer.warn(warnings_after_planning(spec, plan))

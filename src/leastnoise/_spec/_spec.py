@@ -966,7 +966,8 @@ def _require_shareable_privacy(
 ) -> Privacy:
     """Return the privacy of a spec.
 
-    Raises an `InputError` if the spec allows no share.
+    Raises:
+        InputError: the spec allows no share.
     """
     if isinstance(privacy, Least):
         raise refuse(

@@ -792,7 +792,8 @@ def _read_form(arguments: Mapping[str, Any]) -> Form:
 def _read_language(arguments: Mapping[str, Any]) -> str:
     """Return the language in a request.
 
-    Raises an `InputError` if it is unknown.
+    Raises:
+        InputError: the language is unknown.
     """
     return one_of("the language", arguments.get("language"), LANGUAGES)
 

@@ -291,7 +291,8 @@ def change_draft(
 def _read_text(value: object) -> str:
     """Return a text without surrounding blanks.
 
-    Raises an `InputError` for other types.
+    Raises:
+        InputError: the value has another type.
     """
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")

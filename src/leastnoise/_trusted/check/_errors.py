@@ -170,7 +170,8 @@ def exact(name: str, value: Exact) -> Fraction:
 def exact_positive(name: str, value: Exact) -> Fraction:
     """Convert a number above 0 to an exact fraction.
 
-    Raises an error unless the number is above 0.
+    Raises:
+        InputError: the number is 0 or less.
 
     >>> exact_positive("rho", "0.5")
     Fraction(1, 2)
@@ -184,7 +185,8 @@ def exact_positive(name: str, value: Exact) -> Fraction:
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """Check that an integer is within limits, and return it.
 
-    Raises an error unless the integer is from ``low`` to ``high``.
+    Raises:
+        InputError: the value is not an integer from ``low`` to ``high``.
 
     >>> whole("ways", 2, 0)
     2
@@ -207,7 +209,8 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """Check that a word is allowed, and return it.
 
-    Raises an error unless the value is one of the allowed words.
+    Raises:
+        InputError: the value is not one of the allowed words.
 
     >>> one_of("neighbours", "replace", ["add_remove", "replace"])
     'replace'

@@ -205,7 +205,8 @@ class Domain(Immutable):
     def _checked_rule(self, name: str) -> Rule:
         """Return the rule of an attribute.
 
-        Raises an error if the numbers of cells of the two differ.
+        Raises:
+            InternalError: the numbers of cells of the two differ.
         """
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
@@ -390,7 +391,8 @@ def _checked_measures(
 ) -> tuple[tuple[str, Measure], ...]:
     """Return the measures with their names.
 
-    Raises an error unless they fit the attributes.
+    Raises:
+        InputError: they do not fit the attributes.
     """
     if measures is not None and not isinstance(measures, Mapping):
         raise refuse("measures", measures, "a mapping from a name to a Measure")

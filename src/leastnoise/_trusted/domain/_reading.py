@@ -21,7 +21,8 @@ MINUS = "\u2212"
 def attribute_name(description: str, name: object) -> str:
     """Return the name of an attribute, measure or column.
 
-    Raises an error if the name is unusable.
+    Raises:
+        InputError: the name is unusable.
 
     >>> attribute_name("the name of an attribute", "sex")
     'sex'

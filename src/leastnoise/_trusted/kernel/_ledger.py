@@ -944,7 +944,8 @@ def _check_path(path: str | os.PathLike[str]) -> None:
 def _checked_seconds(timeout: float) -> float:
     """Return a waiting time in seconds.
 
-    Raises an error if it is out of range.
+    Raises:
+        InputError: the time is out of range.
     """
     if (
         isinstance(timeout, bool)

@@ -419,7 +419,8 @@ def _delimiter_of(header: str, path: Path) -> str:
 def _column_names_in(header: str, delimiter: str, description: str) -> list[str]:
     """Split the header line of a CSV file into column names.
 
-    Raises an `InputError` with the reason if the text is not a header.
+    Raises:
+        InputError: the text is not a header, with the reason.
     """
     fields = split_line(header.encode(), delimiter.encode())
     reason = ""

@@ -53,7 +53,8 @@ def fraction_from_text(name: str, text: object) -> Fraction:
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
     """Return a JSON object unchanged.
 
-    Raises an error unless the object has exactly these keys.
+    Raises:
+        InputError: the object lacks a key or has a further one.
     """
     if not isinstance(data, Mapping) or set(data) != names:
         received = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__

@@ -85,7 +85,8 @@ def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
     def reader(value: Any) -> IntArray:
         """Return the chosen cells of the JSON value.
 
-        Raises an error if the chosen cells are impossible.
+        Raises:
+            ValueError: the chosen cells are impossible.
         """
         chosen_cells = array_from_json(value["cells"], group_count).astype(np.int64)
         if (

@@ -239,7 +239,8 @@ class CSV:
 def _encoding(name: object) -> str:
     """Return the name of an encoding.
 
-    Raises an error unless the encoding is supported.
+    Raises:
+        InputError: the encoding is not supported.
     """
     allowed = (
         "'utf-8', or an encoding with one character for every byte, such as 'latin-1', "
