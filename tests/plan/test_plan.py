@@ -386,7 +386,7 @@ def test_damaged_adaptive_plans_are_refused() -> None:
             "the workload and privacy of a plan must be Workload, Privacy; got 'tuple, Privacy'",
         ),
         ({"strategy": ""}, "strategy of a plan must be a name"),
-        ({"details": 2}, "its details PlanDetails"),
+        ({"details": 2}, "details must be a PlanDetails object"),
         ({"privacy": Privacy(PureDP(2))}, "must have its domain and privacy"),
     ],
 )

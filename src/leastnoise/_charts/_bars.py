@@ -67,8 +67,8 @@ def draw_bars(picture: Picture) -> Spec:
 def suits_largest(picture: Picture) -> bool:
     """Return whether the largest cells of a table can be drawn.
 
-    The largest cells of any table with a key can be drawn, except for prefix sums, whose largest
-    cells are always the last.
+    A chart of the largest cells is possible for any table with a key, except for prefix sums:
+    their largest cells are always the last.
     """
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 

@@ -143,7 +143,10 @@ class PairCovariances:
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
-    """Return the answers to a product with one axis for each of ``names``."""
+    """Reshape the values of a product's queries to one axis for each of ``names``.
+
+    The axis of an attribute that the product lacks has length 1.
+    """
     sizes = dict(zip(product.attributes, product.shape, strict=True))
     return values.reshape([sizes.get(name, 1) for name in names])
 

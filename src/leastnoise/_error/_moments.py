@@ -349,7 +349,9 @@ def public_eigenvalue(scales: MomentScales) -> float:
 
 
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
-    """Return the linear map from coefficients of u to coefficients in amounts.
+    """Return the map that converts coefficients of u to the units of the measures.
+
+    The map is affine.
 
     Returns:
         Two parts: the linear combinations of the coefficients of u, with a row for the intercept

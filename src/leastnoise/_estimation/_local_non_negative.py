@@ -16,7 +16,7 @@ Cells that are still negative are corrected exactly: all components except the t
 by 1 - a. The multiplication mixes every table with the uniform table, so the tables stay
 consistent.
 
-Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
+Source: the method GReM-LNN (arXiv 2410.01091). The weights w(tau) are the true precisions.
 """
 
 import math

@@ -78,7 +78,7 @@ class KnownSums:
         )
 
     def sum_cells(self, cells: FloatArray) -> FloatArray:
-        """Return the sums of the given cells within the same groups."""
+        """Return the sums of the given cells over the groups of the known sums."""
         sums = np.zeros(self.counts.shape)
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums

@@ -159,7 +159,9 @@ def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
 
 
 def component_weights(estimator: Estimator, step: SplitStep) -> FloatArray:
-    """Return the precision of each component of a child's cells.
+    """Return the precision of each component of the children's cells.
+
+    A step splits the cells of a parent table among its children.
 
     Args:
         estimator: the estimator of all tables.

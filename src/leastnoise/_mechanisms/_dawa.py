@@ -155,7 +155,8 @@ class AdaptiveGridFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Return the least squares estimator of both steps' measurements.
 
-        Within a measured part, cells are equal. The cells are shrunk if queries have few cells.
+        Within a measured part, all cells get the same estimate. The cells are shrunk if queries
+        have few cells.
         """
         return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 

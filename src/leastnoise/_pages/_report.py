@@ -505,7 +505,10 @@ def _round_to_margin(value: float, margin: float) -> float:
 
 
 def _describe_error(summary: Summary) -> str:
-    """Return a text on a table's typical margin, or its only answer with margin."""
+    """Describe a table's typical margin.
+
+    If the table has only one answer, the text has this answer and its margin.
+    """
     catalogue = summary.catalogue
     margin = catalogue.format_error(summary.margin)
     typical_value = _round_to_margin(summary.typical, summary.margin)

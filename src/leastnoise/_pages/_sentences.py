@@ -381,7 +381,7 @@ def _describe_complete_rows(
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences on rows that all tables or some tables leave out."""
+    """Return sentences about the rows that all tables or some tables leave out."""
     names_in_no_table, names_of_some_tables = _list_dropping_attributes(plan)
     return [
         *_list_dropping_sentences("dropped", names_in_no_table, plan, catalogue),
@@ -459,7 +459,10 @@ def describe_earlier(plan: LinearPlan, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on rows that tables leave out, with known numbers."""
+    """Return sentences about the rows that tables leave out.
+
+    The sentences state the estimated number of these rows if there is an estimate.
+    """
     names_in_no_table, _ = _list_dropping_attributes(release.plan)
     estimates = [each for each in release.missing_rows if not math.isnan(each.rows)]
     sentences = [
@@ -1045,7 +1048,10 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on rows and amounts that limits cut; None without limits."""
+    """Return sentences about the rows and amounts that limits cut, or None.
+
+    The result is None if the release has no limits.
+    """
     cuts = [describe_cut_rows(release, catalogue), describe_cut_cells(release, catalogue)]
     sentences = [*filter(None, cuts), *list_cut_amounts(release, catalogue)]
     return " ".join(sentences) or None

@@ -175,8 +175,8 @@ class Plan(ABC):
             or not isinstance(self.details, PlanDetails)
         ):
             raise InputError(
-                "The strategy of a plan must be a name, and its details PlanDetails. Make the plan "
-                "again; nothing was spent."
+                "The strategy of a plan must be a name, and the plan's details must be a "
+                "PlanDetails object. Make the plan again; nothing was spent."
             )
         if self.details.counts_unit_sizes:
             self._check_unit_sizes()

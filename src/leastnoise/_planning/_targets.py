@@ -319,7 +319,7 @@ def _evaluate_balance(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -
 def balance_plan(
     workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None
 ) -> BalancedPlan:
-    """Find the plan whose largest ratio of an error to its goal is least.
+    """Find the plan that minimises the largest ratio of an error to its goal.
 
     The number of tried plans does not depend on the speed of the machine.
     """
@@ -744,7 +744,7 @@ def _round_up_to_digits(epsilon_or_rho: float) -> Fraction:
 def plan_worst_ratio(
     workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL
 ) -> Plan:
-    """Return the plan with the least largest ratio of an error to its target.
+    """Return the plan that minimises the largest ratio of an error to its target.
 
     If there are no targets, each error is divided by the error that the table would have if only
     this table were planned.

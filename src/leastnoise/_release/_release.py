@@ -195,8 +195,8 @@ class Release:
     def library(self) -> str | None:
         """The name of the data frame library that methods use by default.
 
-        The default is the library of the data if they were a data frame; None stands for the first
-        installed library.
+        If the data were a data frame, the default is its library. None means the first library
+        that is installed.
         """
         return self.tables.library
 

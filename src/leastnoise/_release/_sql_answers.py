@@ -71,7 +71,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
     settings = replace(settings, of_unit=tuple(sorted(of_unit)))
     statements = read_statements(workload.domain, [text], settings)
     if len(statements) != 1:
-        raise refuse("the SQL that a table answers", f"{len(statements)} statements", "one")
+        raise refuse("the SQL of a table", f"{len(statements)} statements", "one statement")
     return statements[0]
 
 

@@ -379,7 +379,7 @@ class CombinationIntervals:
     def _shared_groups(
         self, first: AnswerTerm, second: AnswerTerm
     ) -> tuple[list[list[int]], list[dict[str, Placement]]]:
-        """Return the groups in which two answers both count cells, with these cells.
+        """Return the groups in which both answers count cells, and these cells.
 
         Returns:
             The positions of these groups along each attribute, and for each answer the cells along

@@ -160,9 +160,10 @@ class FlagRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingErrors:
-    """Sampling errors, and intervals and flags that also cover the noise.
+    """The sampling errors of answers, and their intervals and reliability flags.
 
-    Arrays have the shape of the answers; all except ``reliability`` are NaN for suppressed answers.
+    ``low`` and ``high`` account for the sampling error only. The other intervals and the flags
+    account for the sampling error and the noise. Arrays have the shape of the answers; all except ``reliability`` are NaN for suppressed answers.
 
     Attributes:
         std: the standard errors of the sample.

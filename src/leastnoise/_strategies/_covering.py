@@ -460,9 +460,9 @@ def _start_families(
     *,
     is_large: bool,
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield names and tables of starting designs that may be incomplete.
+    """Yield the name and the tables of each starting design.
 
-    If many tables are requested, fewer starting designs are tried.
+    The tables of a design need not cover all requested tables. If many tables are requested, fewer starting designs are tried.
     """
     rng = np.random.default_rng(_PLACEMENT_SEED)
     used = sorted({i for attributes in requested for i in attributes})

@@ -325,8 +325,8 @@ class Planning:
             raise InputError("A request for prices must have 'rows', a list of row numbers.")
         if state.plan_with_known_error is None:
             raise InputError(
-                "Prices need a plan for these tables whose error is known; wait until this plan is "
-                "finished."
+                "The price of a table can be computed only from a plan whose error is known. Wait "
+                "until the plan for these tables is finished."
             )
         product_numbers = {
             product.table_key: number

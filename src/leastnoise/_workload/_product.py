@@ -437,9 +437,9 @@ class QueryIndex(NamedTuple):
     """The distinct query sets on attributes in some tables, and their positions.
 
     ``along`` lists the distinct pairs of an attribute and a query set. For each number of
-    attributes, ``widths`` has two arrays. The first has the indices of the products with this
-    number of attributes. The second has the indices of their pairs in ``along``, and has shape
-    (products, attributes).
+    attributes, ``widths`` has two arrays. The first array has the indices of the products that have
+    this number of attributes. The second array has the indices of the pairs of these products in
+    ``along``, and has shape (products, attributes).
     """
 
     along: tuple[AttributeQueries, ...]

@@ -463,7 +463,8 @@ class Privacy:
     def squares(self) -> int:
         """The largest sum over cells of a unit's squared row counts.
 
-        The cells come from ``max_per_cell``; without that bound all rows are in one cell.
+        ``max_per_cell`` limits the number of a unit's rows in one cell. Without it, all rows of a
+        unit may be in one cell.
 
         >>> ln.Privacy(
         ...     ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")

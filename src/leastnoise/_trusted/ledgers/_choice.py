@@ -388,9 +388,9 @@ def read_receipt(release: Path) -> dict[str, str]:
     """Return the receipt in the manifest of a release, as texts by key.
 
     The result is empty if the file is not a manifest. Entries that are not texts are left out, so
-    the other entries can be compared for any file. Only the number of steps is converted to a text.
-    The joined tables that are not public have the keys ``protected_table_0``, ``protected_table_1``
-    etc.
+    that a damaged file cannot prevent the comparison of the other entries. Only the number of steps
+    is converted to a text. The joined tables that are not public have the keys
+    ``protected_table_0``, ``protected_table_1`` etc.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text(
