@@ -1,4 +1,4 @@
-"""Descriptions of tables by other tools, with a reader for each.
+"""Readers for the descriptions of tables that other tools write.
 
 - CSV on the Web with the vocabulary CSVW-EO for public facts: keys, partitions, bounds, the privacy
   unit and its contributions.

@@ -69,7 +69,7 @@ class UniqueNames:
     taken: set[str] = field(default_factory=set)
 
     def make_unique(self, name: str) -> str:
-        """Return a name, with a number appended if the name is already used."""
+        """Return a name; a number is appended if the name is already used."""
         unique_name = name
         number = 2
         while unique_name.lower() in self.taken:
@@ -205,7 +205,7 @@ class TabularMixin:
 def grouped_columns(
     by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
 ) -> Columns:
-    """Flatten arrays over groups into columns, with a column for each key.
+    """Flatten arrays over groups into columns; each key gets a column.
 
     Groups are in row-major order.
     """

@@ -254,7 +254,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 
 
 def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
-    """Return a row in the first cell of each attribute, with the largest amounts."""
+    """Return a row that is in each first cell and has the largest amounts."""
     row = dict.fromkeys(domain.names, 0)
     for name, measure in domain.measures.items():
         row[name] = measure.high_units

@@ -254,7 +254,7 @@ def _cell_json(cell: HiddenCell, least_possible_counts: int) -> dict[str, Any]:
 def _print_summaries(
     summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
 ) -> None:
-    """Print one row for each table, with the plan's margin if there is a plan."""
+    """Print one row for each table; it has the margin if there is a plan."""
     columns = [
         ("table", "fold"),
         ("cells", "right"),

@@ -166,7 +166,7 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
 
 
 def _print_inapplicable(candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that do not apply to a spec, with the reasons."""
+    """Print the strategies that do not apply to a spec, and the reasons."""
     unusable = [
         candidate
         for candidate in candidates

@@ -246,7 +246,7 @@ def generate_survey(size: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]
 
 
 def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
-    """Write a survey as a Parquet file, with labels instead of codes."""
+    """Write a survey as a Parquet file that has labels instead of codes."""
     import duckdb
 
     labels = {"sex": SEXES, "region": REGIONS, "education": DEGREES}

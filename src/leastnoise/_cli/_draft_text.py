@@ -199,7 +199,7 @@ def _header_advice(
 
 
 def _unit_text(columns: SourceColumns) -> str:
-    """Return the TOML lines for the privacy unit, with candidates for its column."""
+    """Return the TOML lines for the privacy unit and candidates for its column."""
     if columns.person is not None:
         return _COLUMN % (format_toml_value(columns.person.name), BLANK)
     if not columns.candidates:

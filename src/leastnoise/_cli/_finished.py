@@ -196,7 +196,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _print_table_with_bars(release: Release, table: AnswerTable) -> None:
-    """Print the first rows of a table, with a bar for each answer.
+    """Print the first rows of a table and a bar for each answer.
 
     The shaded end of a bar shows the interval.
     """

@@ -388,7 +388,7 @@ def _rescale_to_budgets(plan: Plan, budgets_text: str) -> dict[str, Plan]:
 
 
 def _budget_prices(plan: Plan, spec: Spec) -> tuple[Price, ...]:
-    """Compute which share of the budget each table needs, with a progress line."""
+    """Compute which share of the budget each table needs, and print progress."""
     _check_error_known("--prices", plan)
     count = len(plan.workload.products)
     with (
@@ -597,7 +597,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return the name and the budget of each step, with alternatives indented."""
+    """Return the name and the budget of each step; alternatives are indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):

@@ -77,7 +77,7 @@ _payment = add_options(
 
 
 class CommandObserver(RunObserver):
-    """Print the events of a run, with progress lines.
+    """Print the events of a run and progress lines.
 
     Args:
         is_quiet: if True, print nothing on the standard output, which then has only one JSON

@@ -80,7 +80,7 @@ class PairCovariances:
     def _between_measures(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
-        """Return the covariances of answers to queries on two measures."""
+        """Return the covariances between the answers of two measures."""
         for sums, counts in ((first, second), (second, first)):
             if sums.measure is None:
                 continue
@@ -178,7 +178,7 @@ def _query_rows(first: Product, second: Product, name: str) -> Array | None:
 
 
 class Estimated(NamedTuple):
-    """The estimate of a quantity by group, with its interval and error terms.
+    """The estimate of a quantity by group, and its interval and error terms.
 
     Attributes:
         value: the estimate.
@@ -423,7 +423,7 @@ def sum_interval(
 def _combined_distance(
     signed_distances: Sequence[FloatArray], correlations: Mapping[tuple[int, int], FloatArray]
 ) -> FloatArray:
-    """Return the root of a quadratic form in distances, with correlations.
+    """Return the root of a quadratic form in distances and their correlations.
 
     The sign of a distance is the sign of the factor of its quantity.
     """

@@ -93,7 +93,7 @@ def effect_noise(
 
 
 def standardised_effects(moments: FloatArray) -> StandardisedEffects:
-    """Return the standardised effects of the predictors, with derivatives.
+    """Return the standardised effects of the predictors and their derivatives.
 
     Args:
         moments: matrices of shape (groups, rows, rows) with both triangles. The eigenvalues of the

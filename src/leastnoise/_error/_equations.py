@@ -330,7 +330,7 @@ def _scale_ends(
 
 
 def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the quantities that add up to a measure, with their weights."""
+    """Return the quantities that add up to a measure, and their weights."""
     centred = centring_midpoint(plan, measure)
     if centred is None:
         return {measure: 1.0}

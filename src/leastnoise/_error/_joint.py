@@ -477,7 +477,10 @@ class DiagonalInBasis(NamedTuple):
 def joint_rows_in_parts(
     operators: Sequence[Operator], largest_size: int | None = None
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield row slices of a Kronecker product of operators, with the rows."""
+    """Yield the rows of a Kronecker product of operators in parts.
+
+    Each part consists of the slice of the row numbers and the rows.
+    """
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
     step = max(1, (largest_size or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))

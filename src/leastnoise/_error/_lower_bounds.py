@@ -496,9 +496,10 @@ def _joint_root(
 def _weights_on_wide_parts(
     parts: Sequence[InvariantSubspace], terms: Mapping[tuple[int, ...], float]
 ) -> dict[tuple[int, ...], float]:
-    """Return term weights, with one-dimensional subspaces multiplied in.
+    """Return the weights of terms over the subspaces of more than one dimension.
 
-    A one-dimensional subspace multiplies the weight by a number. Terms with weight 0 are dropped.
+    A one-dimensional subspace multiplies the weight of a term by a number. Terms with weight 0 are
+    dropped.
     """
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     weights = dict[tuple[int, ...], float]()
@@ -924,7 +925,7 @@ def _contributions_at_corners(
 
 
 class AttributeSetTerms(NamedTuple):
-    """Attribute sets of one size, with factors that give values to subsets.
+    """Attribute sets of one size, and the factors that determine subset values.
 
     The value of a subset is a product: the weight, times ``member_factors`` of its members, times
     ``other_factors`` of the remaining members of the set.
@@ -939,7 +940,7 @@ class AttributeSetTerms(NamedTuple):
 def subset_sums(
     terms: Iterable[AttributeSetTerms], count: int
 ) -> list[tuple[IntArray, FloatArray]]:
-    """Return all subsets of the sets by size, with their summed values."""
+    """Return all subsets of the sets by size, and their summed values."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
         directions: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]

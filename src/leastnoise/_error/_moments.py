@@ -45,7 +45,7 @@ Entry = tuple[int, int]
 
 
 class Gradient(NamedTuple):
-    """A function of the moments of each group, with its value and derivatives.
+    """The value and the derivatives of a function of the moments of each group.
 
     Attributes:
         value: the number of each group.
@@ -296,7 +296,7 @@ def coefficient_gradients(
 def information_gradients(
     moments: FloatArray, weight_rows: FloatArray, ridge: FloatArray | float = 0.0
 ) -> list[Gradient]:
-    """Return the information on each coefficient combination, with derivatives.
+    """Return the information on each coefficient combination and its derivatives.
 
     The information on w b is d = 1 / (w G^-1 w). If w has one entry 1, d is the part of a
     predictor's sum of squares that the other columns do not explain. The derivatives of d are d^2
@@ -324,7 +324,7 @@ def information_gradients(
 
 
 def smallest_eigenvalue(moments: FloatArray) -> Gradient:
-    """Return the smallest eigenvalue of the normal equations, with derivatives."""
+    """Return the smallest eigenvalue of the normal equations and its derivatives."""
     rows = predictor_rows(moments.shape[-1])
     predictor_block = np.ix_(rows, rows)
     values, vectors = np.linalg.eigh(moments[..., predictor_block[0], predictor_block[1]])

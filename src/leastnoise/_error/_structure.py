@@ -177,10 +177,10 @@ def quantity_structure(
 
 
 def _factors_along_attributes(blocks: Iterable[Block]) -> dict[str, dict[Factor, None]] | None:
-    """Return the distinct factors along each attribute, with their totals.
+    """Return the distinct factors along each attribute.
 
-    Factors that measure only the total are left out. The result is None if a factor measures
-    several attributes.
+    Contrasts are replaced by queries that determine the total too. Factors that measure only the
+    total are left out. The result is None if a factor measures several attributes.
     """
     # Many blocks share few factor objects, and objects are compared faster than factors.
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
@@ -498,7 +498,7 @@ def evaluate_plan(
     public_counts: Exact = (),
     earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
-    """Return a plan from its measurements, with errors and a lower bound.
+    """Compute the errors and the lower bound of measurements, and return the plan.
 
     Args:
         workload: the queries to answer.

@@ -23,7 +23,7 @@ class UnsupportedQuery(InputError):
 
 
 def undetermined_error(product: Product) -> UnsupportedQuery:
-    """Return the error for an undetermined product, with advice."""
+    """Return the error, including advice, for an undetermined product."""
     table = " x ".join(product.attributes)
     if table:
         table_name = f"the table {table}"

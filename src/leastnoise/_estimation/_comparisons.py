@@ -276,7 +276,7 @@ def _error_of_quotient(
     """Return the errors of a quantity due to simulated errors of answers."""
 
     def errors_of(product: Product) -> FloatArray:
-        """Return the errors of a product, with an axis for each attribute."""
+        """Return the errors of a product; each attribute has an axis."""
         draws = answers[product]
         group_axes = expand(product, draws[0], names).shape
         return draws.reshape(len(draws), *group_axes)

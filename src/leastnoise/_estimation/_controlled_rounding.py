@@ -25,7 +25,7 @@ _SOLVER_SECONDS = 60.0  # time limit of the solver; after it, the solver's best 
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
-    """Round cells so that each table sum is also rounded down or up.
+    """Round cells so that each sum of a table is rounded down or up too.
 
     Args:
         cells: the estimates of the finest table, in rounding steps; the shape is the shape of the

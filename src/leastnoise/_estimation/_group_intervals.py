@@ -39,7 +39,7 @@ class GroupIntervals(TabularMixin):
 
     @abstractmethod
     def numbers(self) -> dict[str, FloatArray]:
-        """Return the numeric columns, with one number for each group."""
+        """Return the numeric columns; each has one number for each group."""
 
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Return a tuple (group, estimate, low, high) for each group.

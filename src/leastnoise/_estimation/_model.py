@@ -93,7 +93,7 @@ _LEAST_CELL_RATIO = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTables:
-    """The noisy tables to which a mixture is fitted, with their total.
+    """The noisy tables to which a mixture is fitted, and their total.
 
     Attributes:
         names: the measured attributes, in the order of the domain.
@@ -394,7 +394,7 @@ class ModelEstimator:
     def _cells(
         self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return a table of the model, with bins shifted to their measured counts.
+        """Return a table of the model whose bins agree with their measured counts.
 
         All cells of a bin are multiplied by one factor.
         """
@@ -830,7 +830,7 @@ def _components(
 
 
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
-    """Return the cells of a table, with hidden cells, and the RMS error.
+    """Return all cells of a table, including hidden cells, and the RMS error.
 
     Hidden cells that the release does not determine are set to 0.
     """

@@ -269,7 +269,7 @@ def _round_total(estimates: FloatArray, step: SplitStep) -> SumConstraints:
 
 
 def _list_nested_groups(step: SplitStep, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return nested groups of a child's cells whose sums are also rounded.
+    """Return nested groups of a child's cells; the sums of groups are rounded too.
 
     The groups also nest with the groups of public counts, but never contain one of them.
     """

@@ -40,7 +40,7 @@ _MERGED_SIZE = 512  # maximum number of cells of axes whose bases are multiplied
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """An orthonormal basis of the cells of one child, with weights.
+    """An orthonormal basis of the cells of one child, and its weights.
 
     Attributes:
         matrices: the basis along one axis or several axes at once, with the vectors as columns.

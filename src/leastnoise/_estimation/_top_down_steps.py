@@ -20,7 +20,7 @@ _Path = list[tuple[QuerySet, IntArray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnsplitAxis:
-    """The cells of an attribute that a step does not split, with their groups.
+    """The cells of an attribute that a step does not split, and their groups.
 
     Attributes:
         name: the name of the attribute.

@@ -101,7 +101,7 @@ class TruncatedSumsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DroppedBucketsEstimate:
-    """Least squares on a range of kept cells, with all other cells set to 0."""
+    """Least squares on a range of kept cells; all other cells are 0."""
 
     full: BucketExpansion
     kept: BucketExpansion
@@ -136,7 +136,7 @@ class DroppedBucketsEstimate:
         return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of the kept cells, with exact noise errors.
+        """Return the answers of the kept cells and their exact noise errors.
 
         The possibly missing amount is never added to an answer.
         """

@@ -256,7 +256,7 @@ class GaussianOptimum(NamedTuple):
 
 
 def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
-    """Return square roots of eigenvalues, with rounding errors set to 0.
+    """Return the square roots of eigenvalues; rounding errors are set to 0.
 
     Eigenvalues that differ from 0 only by rounding errors are set to 0. Otherwise, the sum of the
     errors would invalidate the lower bound.

@@ -264,7 +264,7 @@ class Gram:
         return product
 
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Return ``tr(M P)`` for each block width, with P the mean over blocks.
+        """Return ``tr(M P)`` for each block width, where P is the mean over blocks.
 
         P is the projection on vectors that are constant on blocks of that width.
         """

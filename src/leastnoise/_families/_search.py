@@ -31,7 +31,7 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 
 
 class NotApplicable(InputError):
-    """Raised if a strategy cannot be used for a workload, with the reason."""
+    """Raised, with the reason, if a strategy cannot be used for a workload."""
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]

@@ -66,7 +66,7 @@ _MOST_ALONE = 20  # the number of bits if this is the only attribute; it may the
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
-    """Return the scaled square root of the prefix sums, with integer values."""
+    """Return the square root of the prefix sums, scaled to integer values."""
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
     starts = [*range(min(size, SEPARATE_DISTANCES))]

@@ -366,7 +366,7 @@ def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> F
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the noise and the steps, with their budgets, of a DAWA plan."""
+    """Return the noise, the steps and the budgets of the steps of a DAWA plan."""
     test_epsilon = _test_epsilon(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -583,7 +583,7 @@ class Dawa(Mechanism):
     )
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Plan the steps, with the budget of each step."""
+        """Plan the steps and the budget of each step."""
         return plan_dawa(workload, privacy, search.strategy, search.progress)
 
     def prepare(self, plan: Plan) -> Run:

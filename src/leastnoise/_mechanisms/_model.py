@@ -284,13 +284,13 @@ class ModelSetting:
     def fit_blocks(
         self, budget_share: Fraction, blocks: Sequence[tuple[Block, float]]
     ) -> Measurements:
-        """Return measurements of blocks, with noise scaled to a budget share."""
+        """Return measurements of blocks whose noise fits a share of the budget."""
         return fit_noise_scales(
             self.plan.domain, step_privacy(self.plan).scaled(budget_share), self.noise, blocks
         )
 
     def row_count(self, budget_share: Fraction) -> Measurements:
-        """Return the measurement of the number of rows, within a budget share."""
+        """Return the measurement of the number of rows for a share of the budget."""
         return self.fit_blocks(budget_share, [(Block((), Fraction(1)), 1.0)])
 
     def one_way_marginals(self, case: str) -> Measurements:
@@ -351,7 +351,7 @@ class ModelSetting:
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Return all pairs of attributes that a table has, with error weights.
+    """Return all pairs of attributes that occur in a table, and error weights.
 
     The weights multiply squared errors. Raise for a workload that a model cannot answer.
     """
@@ -521,7 +521,7 @@ class Model(Mechanism):
     findings = (BinnedModelFinding, ThreeWayModelFinding, TableModelFinding)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Plan the steps, with the budget of each step.
+        """Plan the steps and the budget of each step.
 
         The plan also has the best data-independent plan.
         """

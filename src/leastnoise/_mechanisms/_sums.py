@@ -84,9 +84,10 @@ def _describe_omitted_values(
     domain: Domain,
     **limits: int,
 ) -> list[CatalogueText]:
-    """Return a text on the values that sums leave out: limits and total.
+    """Describe the values that sums leave out.
 
-    ``limits`` are the limits of the values that are kept, in units of the measure.
+    The text states their limits and their estimated total. ``limits`` are the limits of the values
+    that are kept, in units of the measure.
     """
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in limits.items()}
@@ -136,7 +137,7 @@ class RangeFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return a text on the values outside the bounds."""
+        """Describe the values outside the bounds."""
         return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -175,7 +176,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return a text on the values that the groups' sums leave out."""
+        """Describe the values that the groups' sums leave out."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -208,11 +209,11 @@ class ThresholdFinding(DataDependentFinding):
     estimated_loss: float
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:
-        """Return a text on the amounts that clipping removes from sums."""
+        """Describe the amounts that clipping removes from sums."""
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return least squares, with the amount lost by clipping in the errors."""
+        """Return the least squares estimator; its errors include losses by clipping."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
@@ -454,7 +455,7 @@ class BucketsBelowThreshold:
 
 
 def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
-    """Return the buckets below a threshold, with the measurement of their sums.
+    """Return the buckets below a threshold and the measurement of their sums.
 
     The measurements cost the second part of the budget.
     """

@@ -196,7 +196,7 @@ def report_file(options: Options, language: str) -> str:
 
 
 def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return a sentence on each attribute's cells and one on each measure."""
+    """Describe each attribute's cells and each measure in one sentence each."""
     domain = release.plan.domain
     return [
         *(
@@ -1031,7 +1031,7 @@ def _sampling_headings(catalogue: Catalogue) -> list[str]:
 def _format_sampling_errors(
     sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
 ) -> list[list[str]]:
-    """Return texts of noise margin, sampling margin and flag for each cell."""
+    """Return the noise margin, sampling margin and flag of each cell as texts."""
     is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
     rows = []
     for suppressed, noise, sample, flag in zip(
@@ -1132,7 +1132,7 @@ def _format_output_values(
     values: Sequence[Any],
     code_labels: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Return texts of an answer and its interval, or the text of a label."""
+    """Return an answer and its interval as texts, or a label as a text."""
     value = values[0]
     if column.has_interval:
         return [*format_interval(catalogue, *values)]

@@ -487,7 +487,7 @@ def _attributes_without_row_counts(release: Release) -> list[str]:
 
 
 def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences on omitted rows whose number is suppressed as too small."""
+    """Return sentences about omitted rows whose number is suppressed as too small."""
     names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
     sentences = _list_dropping_sentences("left_out_of_some", names, release.plan, catalogue)
     if sentences:
@@ -498,7 +498,7 @@ def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Return sentences on omitted rows without a published number, or None."""
+    """Return sentences about omitted rows that have no published number, or None."""
     names = _attributes_without_row_counts(release)
     sentences = _list_dropping_sentences("left_out_of_some", names, release.plan, catalogue)
     if sentences:
@@ -510,7 +510,7 @@ def describe_rows_of_unknown_number(release: Release, catalogue: Catalogue = ENG
 def describe_missing_rows(
     release: Release, catalogue: Catalogue = ENGLISH, least_share: float = 0.0
 ) -> str | None:
-    """Return a sentence on rows that tables certainly leave out, or None.
+    """Return a sentence about rows that tables certainly leave out, or None.
 
     The sentence names the attributes with the most omitted rows. The result is None if noise can
     explain all numbers. If no rows are omitted, at most a share ``1 - level`` of releases has the
@@ -549,7 +549,7 @@ def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: 
 
 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences on clipped values of attributes and measures."""
+    """Return sentences about the clipped values of attributes and measures."""
     domain = release.plan.domain
     workload_attributes = {
         name for product in release.workload.products for name in product.attributes
@@ -964,7 +964,7 @@ def has_weights(release: Release) -> bool:
 
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on unused rows, which margins omit, or ""."""
+    """Return a sentence about unused rows, which margins omit, or ""."""
     if not unused_row_share(release):
         return ""
     return _describe_unused_share("fit_unused", release, catalogue)
@@ -1058,7 +1058,7 @@ def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | Non
 
 
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return sentences on how ``low`` and ``high`` are computed."""
+    """Return sentences that explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
     if laplace:
         quantile = "quantile_laplace"

@@ -88,7 +88,7 @@ class SeriesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TimeTable:
-    """A table or statistic over time, with the periods as the last axis.
+    """A table or statistic over time; the periods are the last axis.
 
     Attributes:
         id: the id, such as ``q1``.

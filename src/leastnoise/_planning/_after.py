@@ -152,7 +152,7 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
 def _best_joint_plan(
     problem: _Problem, plans: Sequence[LinearPlan], is_time_over: Callable[[], bool]
 ) -> LinearPlan:
-    """Return the plan with the least error if earlier releases are also used.
+    """Return the plan that has the least error together with earlier releases.
 
     A linear solver for the errors is used only if all plans need it. When the time limit is
     reached, the function returns the best of the plans that were judged so far.

@@ -420,7 +420,7 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
 
 
 def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan, with an estimate that also uses public counts.
+    """Return the plan with an estimator that uses the public counts too.
 
     Its expected error is computed again.
     """

@@ -118,7 +118,7 @@ def _make_table(
     attribute: str = "",
     edges: Sequence[Fraction] = (),
 ) -> MeasuredColumn:
-    """Return a table of a column, with cells for missing and other values."""
+    """Return a table of a column that has cells for missing and other values."""
     name = attribute or column.attribute
     all_settings = {**settings, "null": "cell", "outside": "cell"}
     if name != column.name:
@@ -148,7 +148,7 @@ def _text_table(column: SourceColumn) -> MeasuredColumn:
 
 
 def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredColumn:
-    """Return the table of a column of numbers, with cells on a log grid."""
+    """Return the table of a column of numbers whose cells form a log grid."""
     edges = number_edges(kind, has_years=bool(_YEAR_NAME.search(column.name)))
     settings = {"edges": [number_text(edge) for edge in edges]}
     return _make_table(column, kind, settings, attribute=attribute, edges=edges)

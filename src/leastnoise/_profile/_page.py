@@ -227,7 +227,7 @@ def _size_bars(sizes: UnitSizes, catalogue: Catalogue) -> Iterator[SizeBar]:
 
 
 def _format_cut_rows(effect: LimitEffect, catalogue: Catalogue) -> str:
-    """Return a text on the share of rows that a limit cuts, if it is known."""
+    """Describe the share of rows that a limit cuts, if it is known."""
     if effect.cut_rows is None:
         return catalogue.say("profile_unit_unknown")
     return _format_share(effect.cut_rows, catalogue)

@@ -80,7 +80,9 @@ class ProfileRequest:
         return None if self.unit in {None, "row"} else self.unit
 
     def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
-        """Return the privacy guarantee of the profile, with budget times ``factor``.
+        """Return the privacy guarantee of the profile for a multiple of its budget.
+
+        The budget is multiplied by ``factor``.
 
         If ``max_rows`` is None, one row of each unit counts until the histogram of units is
         measured.

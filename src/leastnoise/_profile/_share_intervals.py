@@ -32,7 +32,7 @@ ZERO = EstimateInterval(0.0, 0.0, 0.0)
 
 
 def interval_at(table: AnswerTable, position: int) -> EstimateInterval:
-    """Return the answer of a table's cell, with its interval cut off at 0."""
+    """Return the answer of a table's cell; its interval is cut off at 0."""
     value = max(0.0, float(table.answer.reshape(-1)[position]))
     low = max(0.0, float(table.low.reshape(-1)[position]))
     return EstimateInterval(value, low, max(value, float(table.high.reshape(-1)[position])))

@@ -175,7 +175,7 @@ def format_mbi_measurements(publication: Publication) -> str:
 
 
 def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict[str, Any]:
-    """Return a measured table for mbi, with queries scaled to equal noise."""
+    """Return a measured table for mbi; its queries are scaled to equal noise."""
     measurement: dict[str, Any] = {
         "clique": list(block.attributes),
         "stddev": std,

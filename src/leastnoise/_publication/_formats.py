@@ -472,7 +472,7 @@ class DataFlow:
 def _complete_dimensions(
     dimensions: Sequence[Dimension], options: Options, catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions of a flow, with those that have one code for all observations.
+    """Return the dimensions of a flow, including those with one code for all observations.
 
     A dimension of all rows comes first if no other dimension has codes. The reference period that
     the options state comes last if no dimension has periods.
@@ -806,7 +806,7 @@ class SdmxMessages:
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _write_merged_flows(self) -> None:
-        """Write one data message for each quantity, with ``_T`` for totals."""
+        """Write one data message for each quantity; totals have the code ``_T``."""
         for tables in self._merged.values():
             merged = merge_tables(tables, self.release.options)
             (flow_id,) = make_ids([merged.flow.id], [flow.id for flow in self.flows])

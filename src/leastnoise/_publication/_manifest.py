@@ -444,7 +444,7 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_manifest(value: Any) -> Any:
-    """Return a manifest, or a part of it, with all texts escaped for Markdown.
+    """Escape all texts of a manifest, or of a part of it, for Markdown.
 
     The texts inside the options are not escaped.
     """

@@ -350,7 +350,7 @@ class PublicationWorkbook:
         return title or self._say("book_title")
 
     def _say(self, key: str, **values: object) -> str:
-        """Return the catalogue's text of a key, with values filled in."""
+        """Return the catalogue's text of a key after values are filled in."""
         return self._catalogue.say(key, **values)
 
     @property

@@ -98,7 +98,7 @@ class OutputFormats(NamedTuple):
 
 @contextmanager
 def _open_formats(format_names: Sequence[str]) -> Iterator[OutputFormats]:
-    """Yield the output formats, with a database that is open if CSV is requested."""
+    """Yield the output formats, and open a database if CSV is requested."""
     connection: Any = nullcontext()
     if "csv" in format_names:
         import duckdb
@@ -379,7 +379,7 @@ def _write_column_files(
     levels: str | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
-    """Write columns to one file for each format, with NaN as empty.
+    """Write columns to one file for each format; NaN becomes empty.
 
     If ``texts`` has an entry for a column, the column contains positions in these texts. Parquet
     files also have a column with ``levels``, unless it is None, and ``meanings`` as metadata.
@@ -409,7 +409,7 @@ def _write_csv(
     path: Path,
     database: Any,
 ) -> None:
-    """Write columns as CSV, with texts that spreadsheets do not run."""
+    """Write columns as CSV whose texts spreadsheets do not run."""
     import pyarrow as pa
 
     inert_texts = {
@@ -434,7 +434,7 @@ def _write_parquet(
     path: Path,
     meanings: Mapping[str, str],
 ) -> None:
-    """Write columns as Parquet, with ``meanings`` in the metadata."""
+    """Write columns as Parquet and ``meanings`` as its metadata."""
     from pyarrow.parquet import ParquetWriter
 
     dictionary_columns = [
@@ -515,7 +515,7 @@ def _number_array(values: Array) -> Any:
 
 
 def _string_array(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array, with "?" for unencodable characters.
+    """Return texts as an Arrow array; "?" replaces unencodable characters.
 
     Thus no label can make a release fail after the payment.
     """

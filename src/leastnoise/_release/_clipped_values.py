@@ -78,7 +78,7 @@ class OuterCells:
 
 
 def clipped_measures(workload: Workload) -> dict[str, Measure]:
-    """Return, by name, the measures that the workload sums, with their bounds.
+    """Return the measures that the workload sums, by name.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 9)})
     >>> clipped_measures(ln.mean_queries(domain, "pay", by=["sex"]))

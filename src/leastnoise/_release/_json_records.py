@@ -27,7 +27,7 @@ _LARGEST_NUMBER = 1e150  # its square is still finite as a double
 _PREFIX = "prefix"
 _IS_WRITTEN = "is written"
 ALWAYS_WRITTEN = {_IS_WRITTEN: True}
-"""Metadata of a field that is written also if it has its default value."""
+"""Metadata of a field that is written even if it has its default value."""
 _IS_REQUIRED = "is required"
 REQUIRED = {_IS_WRITTEN: True, _IS_REQUIRED: True}
 """Metadata of a field that is always written, and must be there on reading."""

@@ -132,7 +132,7 @@ NO_RECEIPT = ReceiptFacts(id="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsFacts:
-    """The bounds that a search found, as exact texts, with its rule and error."""
+    """The bounds that a search found, as exact texts, and its rule and error."""
 
     low: str
     high: str

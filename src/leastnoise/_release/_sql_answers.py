@@ -41,7 +41,7 @@ class AnswerWorkload(Protocol):
     """A function that answers the workload of one aggregate."""
 
     def __call__(self, workload: Workload, column: str = "") -> Answers:
-        """Return answers and interval ends, with one axis for each attribute.
+        """Return answers and interval ends; each attribute has one axis.
 
         Args:
             workload: a table or a statistic.

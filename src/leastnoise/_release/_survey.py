@@ -163,7 +163,8 @@ class SamplingErrors:
     """The sampling errors of answers, and their intervals and reliability flags.
 
     ``low`` and ``high`` account for the sampling error only. The other intervals and the flags
-    account for the sampling error and the noise. Arrays have the shape of the answers; all except ``reliability`` are NaN for suppressed answers.
+    account for the sampling error and the noise. Arrays have the shape of the answers; all except
+    ``reliability`` are NaN for suppressed answers.
 
     Attributes:
         std: the standard errors of the sample.
@@ -322,7 +323,7 @@ class Survey:
 
 
 def _counts_persons(product: Product) -> bool:
-    """Return whether a table counts persons, with or without weights.
+    """Return whether a table counts persons, weighted or not.
 
     The sum of a measure between 0 and 1 counts the persons with the value 1.
     """
@@ -356,7 +357,7 @@ def is_weighted(domain: Domain, measure: str | None) -> bool:
 
 
 def check_survey(survey: object) -> dict[str, Any]:
-    """Return the checked section ``[survey]``, with exact numbers as texts.
+    """Return the checked section ``[survey]``; exact numbers become texts.
 
     Raises:
         InputError: a key is unknown, or a number is not allowed.
@@ -389,7 +390,7 @@ def check_survey(survey: object) -> dict[str, Any]:
 
 
 def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
-    """Return the checked rules of single tables, with exact numbers as texts."""
+    """Return the checked rules of single tables; exact numbers become texts."""
     if not isinstance(tables, Mapping):
         raise refuse("survey tables", tables, "a table with a rule for each table")
     checked = {}
@@ -404,7 +405,7 @@ def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
 
 
 def _check_rule(location: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
-    """Return the checked settings of a sampling rule, with numbers as texts."""
+    """Return the checked settings of a sampling rule; numbers become texts."""
     methods = [method for method in _METHODS if method in rule]
     if len(methods) > 1:
         raise refuse(location, " and ".join(methods), "one with a single rule of the error")

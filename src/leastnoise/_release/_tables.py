@@ -381,7 +381,7 @@ class AnswerTable(ResultTable):
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
     def frame_columns(self) -> Columns:
-        """Return `columns`, with further columns for the bounds of keys."""
+        """Return `columns` and further columns for the bounds of keys."""
         columns = self.columns()
         keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})

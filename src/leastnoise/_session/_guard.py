@@ -416,7 +416,7 @@ def _unit_total_amounts(
     stds: Mapping[str | None, float],
     unit_totals: Mapping[str, UnitTotal],
 ) -> tuple[AmountsOfTotal, ...]:
-    """Return the kept and the cut amount of each `UnitTotal`, with errors."""
+    """Return the kept and the cut amount of each `UnitTotal`, and their errors."""
     amounts = []
     for name, total in unit_totals.items():
         kept_column = kept_amount(name)

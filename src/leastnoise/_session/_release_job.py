@@ -213,7 +213,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
 
 
 def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
-    """Return the job that searches for bounds, with one private choice per bound."""
+    """Return the job that searches for bounds; each bound is a private choice."""
     contract = ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,

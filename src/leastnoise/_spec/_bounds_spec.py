@@ -179,7 +179,7 @@ class BoundsSearch:
         )
 
     def plan(self, spec_privacy: Privacy) -> BoundsPlan:
-        """Return the plan of the search, with its share of the spec's budget."""
+        """Return the plan of the search for its share of the spec's budget."""
         privacy = spec_privacy.scaled(self.share)
         settings = self.request.settings
         covers = settings.get("covers", COVERS)

@@ -45,7 +45,7 @@ _NO = ("no", "No", "NO", "n", "N", "0", "False", "FALSE", "f", "F")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumn:
-    """A column of the data, with the facts that its name and type suggest.
+    """A column of the data, and the facts that its name and type suggest.
 
     Attributes:
         name: the name of the column.
@@ -134,7 +134,7 @@ class SourceColumns:
 
 
 def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
-    """Return the columns of a schema, with facts that names and types suggest."""
+    """Return the columns of a schema, and facts that names and types suggest."""
     schema_fields = list(fields)
     names = [field.name for field in schema_fields]
     columns = [_describe_column(field, names) for field in schema_fields]
@@ -246,7 +246,7 @@ def _kind_from_type(arrow_type: Any) -> str:
 
 
 def _suggest_domain_keys(column: SourceColumn) -> dict[str, Any]:
-    """Suggest keys of [domain.NAME], with bounds that should drop no row."""
+    """Suggest keys of [domain.NAME]; the bounds should drop no row."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):

@@ -480,7 +480,7 @@ def read_spec(
 
 
 def read_spec_text(file: Path) -> str:
-    """Read the text of a spec file, with unchanged line ends."""
+    """Read the text of a spec file without changing line ends."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -526,7 +526,7 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 
 
 def _read_settings(where: str, value: object) -> dict[str, Any]:
-    """Read the settings of [plan] or [ledger], with defaults for missing keys."""
+    """Read the settings of [plan] or [ledger]; missing keys have defaults."""
     settings = checked_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
@@ -687,7 +687,7 @@ def _read_domain(
     requests: Sequence[BoundsRequest],
     bounds: Mapping[str, FoundBounds],
 ) -> _DomainPart:
-    """Read [domain] and [measures], with results of earlier searches."""
+    """Read [domain] and [measures], including results of earlier searches."""
     private_joins = [join for join in source.joins if not join.get("public")]
     files = PublicFiles(folder, [source.path, *(join["second"] for join in private_joins)])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, source.reading)
@@ -988,7 +988,7 @@ def _require_shareable_privacy(
 def _read_survey(
     parts: Mapping[str, Any], workload: Workload, files: PublicFiles
 ) -> dict[str, Any]:
-    """Read the rules of [survey], with numbers from public files."""
+    """Read the rules of [survey] and the public files that they name."""
     survey = parts.get("survey", {})
     with prefix_errors("[survey]: "):
         if isinstance(survey, Mapping):

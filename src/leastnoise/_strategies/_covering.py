@@ -462,7 +462,8 @@ def _start_families(
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield the name and the tables of each starting design.
 
-    The tables of a design need not cover all requested tables. If many tables are requested, fewer starting designs are tried.
+    The tables of a design need not cover all requested tables. If many tables are requested, fewer
+    starting designs are tried.
     """
     rng = np.random.default_rng(_PLACEMENT_SEED)
     used = sorted({i for attributes in requested for i in attributes})
@@ -544,7 +545,7 @@ def _place_attributes(
     rng: np.random.Generator,
     attempt: int,
 ) -> list[AttributeSet]:
-    """Return a design's tables, with attributes placed on its points.
+    """Place attributes on a design's points, and return its tables.
 
     Attempt 0 places the attributes at random. Other attempts place larger attributes on points with
     fewer cells.
@@ -645,7 +646,7 @@ def _cached_design(
 
 
 def covering(problem: PlanningProblem) -> Strategy:
-    """Return tables that contain the requested tables, with best weights."""
+    """Return tables that contain the requested tables, and their best weights."""
     workload = problem.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("the workload has only one table")

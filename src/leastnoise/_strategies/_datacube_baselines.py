@@ -52,7 +52,7 @@ _MOST_ASCENT_STEPS = 5000  # maximum number of steps of the dual ascent
 
 
 def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
-    """Return greedily chosen tables, with a budget split in closed form.
+    """Return greedily chosen tables; a closed form splits the budget.
 
     The tables are chosen for a small maximum variance of requested cells.
 

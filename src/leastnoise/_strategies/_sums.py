@@ -1,4 +1,4 @@
-"""Strategies for sums of a number, with a limit for the amounts of each cell.
+"""Strategies for sums of a number that limit the amounts of each cell.
 
 The functions choose the threshold at which values are clipped, and the buckets of the number that
 are kept.
@@ -450,7 +450,7 @@ def _cached_best_rows(gram: bytes, limits: bytes, norm: int) -> FloatArray:
 
 
 class CellRange(NamedTuple):
-    """A range of kept cells, with estimated sums of the omitted buckets.
+    """A range of kept cells, and the estimated sums of the omitted buckets.
 
     Attributes:
         first: the first kept cell.
@@ -688,7 +688,7 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """Return the bucket sums as queries, with noise in proportion to ends.
+        """Return the bucket sums as queries; noise is in proportion to upper ends.
 
         ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """

@@ -1,4 +1,4 @@
-"""Residual spaces under Gaussian noise, with fitted strategies.
+"""Measure residual spaces with fitted strategies under Gaussian noise.
 
 One strategy is fitted to the queries along every attribute.
 

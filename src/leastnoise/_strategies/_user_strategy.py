@@ -117,7 +117,7 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
 
 
 def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
-    """Return requested tables and the joint table, with best weights.
+    """Return the requested tables, the joint table and their best weights.
 
     If the requested tables do not determine all cells, only the joint table is measured.
     """

@@ -496,7 +496,7 @@ def _column_of_number(number_text: str, column_names: Mapping[int, str], subject
 def _workload_entries(
     questions: Sequence[Question], margin: str, measures: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the [[workload]] tables of questions, with a margin as target.
+    """Return the [[workload]] tables of questions; a margin is their target.
 
     A statistic cannot have a target of this kind. The counts and sums that the statistic needs are
     therefore added as tables with a target. For a sum, the target is the margin times the largest
@@ -846,7 +846,7 @@ def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _invented_charts(plan: Plan, level: float, catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return charts of the first tables, with invented counts and real margins."""
+    """Return charts of the first tables that show invented counts and real margins."""
     margins = table_margins(plan, level)
     tables = [
         product

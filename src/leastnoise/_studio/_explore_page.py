@@ -86,7 +86,7 @@ class ReleaseExplorer:
         return (), None
 
     def _workload_requests(self) -> list[tuple[TableRequest, str | None]]:
-        """List the tables of the workload that the page can show, with measures."""
+        """List the tables that the page can show, and the measure of each table."""
         requests: list[tuple[TableRequest, str | None]] = []
         for product in self.release.workload.products:
             axes = tuple(zip(product.attributes, product.query_sets, strict=True))

@@ -94,7 +94,7 @@ class Catalogue:
         return self._fill_in(find_text(key, self.language).forms[0], values)
 
     def say_count(self, key: str, count: int, **values: object) -> str:
-        """Return the text of a key in the plural form for ``count``, with values."""
+        """Fill values into the plural form for ``count`` of a key's text."""
         text = find_text(key, self.language).form(count)
         return self._fill_in(text, {"count": count, **values})
 
@@ -1096,7 +1096,7 @@ def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue
 
 
 def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the title of the chart axis of a statistic's values, with unit."""
+    """Return the title and unit of the chart axis of a statistic's values."""
     if catalogue.names.is_empty:
         return name_statistic(statistic, domain, catalogue)
     names = _names_of_statistic(statistic, domain, catalogue)

@@ -228,7 +228,7 @@ def list_texts(value: object, location: str) -> Iterator[tuple[str, Mapping[str,
 
 
 def check_names(names: object) -> dict[str, Any]:
-    """Return the checked section ``[names]``, with every entry as a table.
+    """Return the checked section ``[names]``; every entry is a table.
 
     Raises:
         InputError: a key is unknown, or a value is neither a text nor a number format.

@@ -34,7 +34,7 @@ LANGUAGES = ("en", *sorted(path.name for path in LOCALES.iterdir() if path.is_di
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in one language, with fields to be filled in.
+    """A text in one language that has fields to be filled in.
 
     Attributes:
         forms: the plural forms; most texts have only one form.
@@ -107,7 +107,7 @@ def _find_template(key: str) -> tuple[str, "Message"]:
 
 @cache
 def _read_templates(domain: str) -> "Mapping[str, Message]":
-    """Return the messages of a domain's template by key, with English texts."""
+    """Return the English messages of a domain's template by key."""
     catalogue = _read_file(LOCALES / f"{domain}.pot", None)
     return {str(message.context): message for message in catalogue if message.id}
 

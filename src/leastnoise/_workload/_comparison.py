@@ -119,7 +119,7 @@ def _cells_text(cells: QuerySet) -> str:
 
 
 def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
-    """Return the table of rows, or of a measure's sums, with given query sets."""
+    """Return the table that counts rows or sums a measure by some query sets."""
     return queries(domain, dict(sets), sum=measure).products[0]
 
 

@@ -122,7 +122,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
-    """Return the table of all cells of some attributes, with hidden cells.
+    """Return the table of all cells of some attributes, including hidden cells.
 
     Estimates use it, and no release shows it.
 

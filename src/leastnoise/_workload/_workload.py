@@ -1106,7 +1106,7 @@ def r_squared_queries(
 
 
 def _queries_of_complete_rows(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return a workload of a statistic of several measures, with its tables."""
+    """Return a workload of a statistic of several measures and its tables."""
     present = in_domain_order(domain, statistic.variables)
     factors = [in_factor_order(present, factors) for factors in statistic.sum_factors]
     declared = complete_rows_measures(domain, present, factors)
@@ -1185,7 +1185,7 @@ def cdf_queries(
 
 
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return a workload of a statistic, with the counts up to every cell.
+    """Return a workload of a statistic and the counts up to every cell.
 
     Values beyond the bounds are counted in the first and the last cell, even if the domain drops
     them elsewhere. The quantiles of only the values between the bounds would be different numbers.

@@ -470,7 +470,7 @@ class Limit:
         return ""
 
     def covers(self, request: Charge) -> bool:
-        """Return whether the budget covers one more release, with this charge."""
+        """Return whether the budget covers one more release of this charge."""
         return is_within_budget(self.budget, [*self.charges, request])
 
 

@@ -1,4 +1,4 @@
-"""Measure the cost of the best partition of a table into blocks, with noise.
+"""Compute the cost of the best partition of a table into blocks, and add noise.
 
 The measure is the least cost of a partition of the table's cells into blocks of a tree, plus noise.
 

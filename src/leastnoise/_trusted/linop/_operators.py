@@ -134,7 +134,7 @@ class Operator(Protocol):
 
 
 class ValueEquality:
-    """Base of operators that hold arrays, with equality by value.
+    """Base of operators that hold arrays and are compared by value.
 
     Two operators are equal if they have the same class and equal parts.
     """
@@ -142,7 +142,7 @@ class ValueEquality:
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
-        """Return the values to compare for equality, with arrays as bytes."""
+        """Return the values to compare for equality; arrays become bytes."""
         kind: type = type(self)
         values = (getattr(self, part.name) for part in fields(kind))
         return tuple(

@@ -223,7 +223,7 @@ def _(operator: Toeplitz, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
-    """Return the weighted sums of |A_ij|^power, with scales."""
+    """Return the weighted sums of |A_ij|^power, including the scales of cells."""
     lengths = np.diff(operator.starts, append=operator.size)
     tallest = sum(
         abs(value) ** power * length

@@ -424,7 +424,7 @@ class Source:
 
     @property
     def unreadable_columns(self) -> dict[str, str]:
-        """The columns that no rule can read because of their types, with these types."""
+        """The columns whose types no rule can read, and these types."""
         return {column.name: column.type_name for column in self.fields if not column.readable}
 
 
@@ -754,7 +754,7 @@ def _null_mask(array: Any) -> BoolArray:
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
-    """Convert an Arrow array of numbers to NumPy, with a filler for nulls."""
+    """Convert an Arrow array of numbers to NumPy; a filler replaces nulls."""
     # Arrays of the source are read-only. Arrow's own `to_numpy` would import pandas, which takes
     # most of a second.
     if array.null_count:

@@ -410,7 +410,7 @@ def _keys_of_values(
 
 
 def _whole_numbers(data: Array) -> Array | None:
-    """Convert doubles to integers, with 0 for NaN; None if one is not whole.
+    """Convert doubles to integers and NaN to 0; None if one is not whole.
 
     A double that equals an integer has the same text as the integer (`value_as_text`).
     """

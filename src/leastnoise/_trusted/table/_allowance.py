@@ -46,7 +46,7 @@ class UsedRows:
 
     @classmethod
     def none(cls, salt: bytes) -> "UsedRows":
-        """Return the empty record, with which the first period begins."""
+        """Return the empty record with which the first period begins."""
         return cls(salt=salt, periods=0, units=(), counts={})
 
     def digest(self, key: Hashable) -> bytes:

@@ -187,7 +187,7 @@ def hull(domain: Domain, boxes: Sequence[CellBox]) -> CellBox:
 
 
 def _all_parts(domain: Domain, name: str) -> frozenset[int]:
-    """Return the numbers of all cells of an attribute, with nulls and outside."""
+    """Return the numbers of an attribute's cells, including nulls and outside."""
     return frozenset(ColumnParts.of(domain.kind(name)).all)
 
 

@@ -1,4 +1,4 @@
-"""Collects the errors ("faults") of SQL statements, with line and column.
+"""Collects the errors ("faults") of SQL statements, their lines and columns.
 
 A reader continues after a fault, so that one message lists all faults of all statements.
 """

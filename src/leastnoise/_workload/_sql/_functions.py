@@ -462,7 +462,7 @@ def _time_of_call(call: Node) -> Node:
 
 
 def _padded_text(call: Node) -> Node:
-    """Translate LPAD(number, width, fill), with a cast of the number to text."""
+    """Translate LPAD(number, width, fill); the number is cast to text."""
     from sqlglot import exp
 
     if isinstance(call.this.unnest(), (exp.Cast, exp.TryCast)):

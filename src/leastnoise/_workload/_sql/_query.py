@@ -87,7 +87,7 @@ def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[
 
 
 def check_query(statement: Statement) -> None:
-    """Check that DuckDB can compute a statement's query, with zeros as answers.
+    """Check that DuckDB can compute a statement's query if all answers are 0.
 
     Raises:
         InputError: DuckDB cannot compute it; the message states its reason.

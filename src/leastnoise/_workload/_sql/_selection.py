@@ -212,7 +212,7 @@ class SelectionReader:
         return bool(self._joint_groups or self._hidden_groups)
 
     def _released_table(self, number: int) -> Node:
-        """Return a released table, with columns for groups that are added up."""
+        """Return a released table that has columns for groups to add up."""
         exp = self.exp
         table = _table(number)
         if not self._joint_groups:

@@ -208,7 +208,7 @@ def _statement_texts(text: str, dialect: Any) -> list[str]:
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Give statements a common domain, with the cells and levels they need.
+    """Give statements a common domain that has all cells and levels they need.
 
     Attributes get cells for nulls and for values outside the domain if a statement counts these.
     Every group column with a name becomes a level, unless there is a level of this name.

@@ -363,7 +363,7 @@ class _Expression:
         return UNDECIDED
 
     def _text(self) -> str:
-        """Return the expression as SQL, with stand-in columns."""
+        """Return the expression as SQL that uses stand-in columns."""
 
         def renamed(node: Node) -> Node:
             """Replace a column by its stand-in."""

@@ -51,7 +51,7 @@ def message(template: str, **values: object) -> Message:
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of labels and texts, with everything escaped."""
+    """Return an HTML table of labels and texts, all of which are escaped."""
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts
     )

@@ -19,7 +19,7 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return why no value of a column can match, with advice; None if one can.
+    """Return why no value of a column can match, and advice; None if one can.
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of

@@ -61,7 +61,7 @@ def _field_json(value: Any) -> object:
 
 
 def noisy_array_to_json(array: SignedArray) -> dict[str, object]:
-    """Convert integers to a JSON value, with as few bytes as the largest needs.
+    """Convert integers to a JSON value; the largest determines the bytes of each.
 
     Noise can hardly be compressed.
     """

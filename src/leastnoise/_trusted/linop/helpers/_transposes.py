@@ -55,7 +55,7 @@ def _(operator: Contrasts, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Haar, y: Array) -> Array:
-    """Return, for every cell, the sum of the values of its nodes, with signs."""
+    """Return, for every cell, the signed sum of the values of its nodes."""
     sums = y[:1]
     start = 1
     for width in operator.widths:

@@ -225,7 +225,7 @@ class CSV:
         return _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """Return the arguments for `CSV` as JSON values, with an absolute path."""
+        """Return the arguments for `CSV` as JSON values; the path is absolute."""
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {
