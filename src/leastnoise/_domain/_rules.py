@@ -97,7 +97,7 @@ def _(
 
 
 def _null_forms(reading: Reading) -> list[str]:
-    """Return the texts that mean a null; for -9.0, also the whole number -9."""
+    """Return the texts that mean a null; -9.0 has the text of -9 as a second one."""
     forms = [""]
     for text in reading.nulls:
         forms += [reading.form(text), compared_form(reading, text)]

@@ -5,9 +5,9 @@ a cell.
 
 All tables of a group have the same noise t in their totals. Let z be the noise of a table of n
 cells. Then t / n and the differences z - t / n from the mean are uncorrelated, and so are
-differences in different tables. The covariance of z is T / n^2 J + s (I - J / n), with T the
-variance of t. So a group is equivalent to separate measurements: of the total, with the variance T,
-and of the contrasts of each table, with the variance s (docs/mathematics.md, section 10).
+differences in different tables. The covariance of z is T / n^2 J + s (I - J / n), where T is the
+variance of t. So a group is equivalent to separate measurements of the total, whose variance is T,
+and of the contrasts of each table, whose variance is s (docs/mathematics.md, section 10).
 
 Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
 """

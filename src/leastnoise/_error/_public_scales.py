@@ -279,8 +279,8 @@ def r_squared_std_error(
 def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatArray:
     """Return, for each sum of a statistic, its largest relative derivative.
 
-    For each sum, the result is the largest derivative of the statistic's numbers by this sum,
-    relative to the public scale of the number.
+    For each sum, the result is the largest derivative of the statistic's numbers with respect to
+    this sum, relative to the public scale of the number.
 
     Sums are in their own units, for a group of one row. The result is in the order of the sums.
     Some sums do not affect the error of a regression if the means are in the middle of the bounds.

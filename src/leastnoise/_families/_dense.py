@@ -10,9 +10,9 @@ the noise of a strategy of sensitivity 1 has variance 1. Under pure DP multiply 
 sqrt(2)/epsilon, under a Gaussian budget by sigma.
 
 Eigen-design: M has the eigenvalues g_i and the eigenvectors v_i, which are measured with weights
-c_i. The error is ``sum g_i / c_i^2``. Column j costs ``sum_i c_i^q |v_ij|^q``, with q = 1 (pure DP)
-or 2 (Gaussian). This is a convex problem in n variables. Its dual has one weight d_j for each cell
-j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))``. Then the best
+c_i. The error is ``sum g_i / c_i^2``. Column j costs ``sum_i c_i^q |v_ij|^q``, where q is 1 (pure
+DP) or 2 (Gaussian). This is a convex problem in n variables. Its dual has one weight d_j for each
+cell j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))``. Then the best
 weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``. By Hoelder's inequality, t^((q+2)/q) is below
 every error of this design.
 

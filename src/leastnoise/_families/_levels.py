@@ -13,8 +13,8 @@ the estimate of group u from the measurements inside the group. The downward pas
 - (v_c / S)^2 (S - f_u). f_c is the variance of the estimate of a child c from all measurements. S
   is
 the sum of v over all children of its parent u. So all variances are computed in O(groups). The
-derivatives of their sum by every a_u also take O(groups), by the same passes differentiated in
-reverse.
+derivatives of their sum with respect to every a_u take O(groups) too: the same passes are
+differentiated in reverse.
 
 Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
 same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees

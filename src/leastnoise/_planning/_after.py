@@ -245,8 +245,8 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
     """Plan again with larger weights for tables that lack precision.
 
     Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error of
-    all measurements. The derivatives of v and u by p are -v^2 and -u^2. So a strategy without the
-    earlier releases, for the weights times v / u, has the same first-order conditions.
+    all measurements. The derivatives of v and u with respect to p are -v^2 and -u^2. So a strategy
+    without the earlier releases, for the weights times v / u, has the same first-order conditions.
 
     Returns:
         The plan; None if the same precision is missing from all tables, or if no plan was found.

@@ -67,7 +67,7 @@ class AnswerNoise:
 
 
 class EstimatedExpression(NamedTuple):
-    """An expression of answers by group, and its derivative by each sum of answers."""
+    """An expression of answers by group, and its derivative for each sum of answers."""
 
     estimated: Estimated
     error_parts: tuple[tuple[LinearSum, FloatArray], ...]

@@ -215,7 +215,7 @@ class Workload:
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures whose tables of sums are also requested as counts.
+        """The measures whose tables are requested both as sums and as counts.
 
         If the domain declares a count of values, values are counted; otherwise rows are counted.
         """
