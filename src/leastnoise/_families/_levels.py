@@ -11,8 +11,7 @@ Let P_l be the matrix that sums the cells of each group of level l. Let a_l be t
 P_l. The upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v). v_u is the variance of
 the estimate of group u from the measurements inside the group. The downward pass computes f_c = v_c
 - (v_c / S)^2 (S - f_u). f_c is the variance of the estimate of a child c from all measurements. S
-  is
-the sum of v over all children of its parent u. So all variances are computed in O(groups). The
+is the sum of v over all children of its parent u. So all variances are computed in O(groups). The
 derivatives of their sum with respect to every a_u take O(groups) too: the same passes are
 differentiated in reverse.
 
