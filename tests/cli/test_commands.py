@@ -80,7 +80,7 @@ def test_plan_output_needs_no_data(folder, run):
         "strategy",
         "The plan is in plan.json.",
     )
-    assert re.search(r"^protects +one row \(add_remove\)$", result.out, flags=re.MULTILINE)
+    assert re.search(r"^protects +one row \(added or removed\)$", result.out, flags=re.MULTILINE)
     assert "\x1b" not in result.out
     assert [line for line in result.out.split("\n") if line != line.rstrip()] == []
 

@@ -357,7 +357,7 @@ ELSEWHERE = re.compile(
     r"(in_)?tables|answers|further|done|of(_share)?|pure|approximate|concentrated|"
     r"gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|"
     r"more_attributes|mark_seeded|written_on|what(_nothing|_made)?|counts(_changes)?|sums_of|"
-    r"protects(_\w+)?|"
+    r"protects(_\w+)?|about_named_rows|"
     r"size|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|"
     r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|points|"
     r"cite_(row|unit|change_\w+)|"

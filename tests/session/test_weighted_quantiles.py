@@ -100,7 +100,7 @@ def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
     assert [entry.value for entry in recomputed] == pytest.approx(table.values.ravel())
     for page, sentence in (
         ("report.html", "quantiles of pay weighted by weight"),
-        ("report.de.html", "Quantile von pay (gewichtet mit weight)"),
+        ("report.de.html", "Quantile von pay (gewichtet nach weight)"),
     ):
         assert sentence in (tmp_path / "out" / page).read_text(encoding="utf-8")
 

@@ -148,7 +148,7 @@ def test_cost_of_weighted_means_is_stated_in_german() -> None:
     sentences = list_sum_contributions(workload, load_catalogue("de"))
     measures = [sentence.split(" von ")[1].split(" ")[0] for sentence in sentences]
     assert measures == ["pay", "weight", "pay", "weight"]
-    assert "eine Summe von pay (gewichtet mit weight) um höchstens 5.400." in sentences[2]
+    assert "eine Summe von pay (gewichtet nach weight) um höchstens 5.400." in sentences[2]
 
 
 WEIGHTED_DOMAIN = ln.Domain(

@@ -216,6 +216,56 @@ def test_weights_of_values_have_the_unit_of_the_weight(named):
     assert sheet["A2"].value.startswith("Einwohner")
 
 
+def weighted_quantile_titles(weight_names: dict, other_weight: bool = False) -> list[str]:
+    """Return the English and German titles of quantiles of age weighted by ``w``."""
+    domain = ln.Domain(
+        {"age": ln.Integers(0, 9)},
+        measures={"w": ln.Measure("w", 0, 10), "hours": ln.Measure("hours", 0, 60)},
+    )
+    workload = ln.quantile_queries(domain, of="age", at=["1/2"]).weighted_by("w")
+    if other_weight:
+        workload += ln.mean_queries(domain, of="w").weighted_by("hours")
+    names = {
+        "attributes": {"age": {"name": {"en": "age", "de": "Alter"}}},
+        "measures": {"w": {"name": {"en": "weight", "de": "Gewicht"}, **weight_names}},
+    }
+    options = ln.Options(names=names, languages=["en", "de"])
+    statistic = workload.statistics[0]
+    return [
+        statistic_title(statistic, workload.domain, options.catalogue(language))
+        for language in ("en", "de")
+    ]
+
+
+def test_titles_leave_the_only_survey_weight_unnamed():
+    population = {"sum": {"en": "population", "de": "Bevölkerung"}}
+    named_weight = [
+        "Quantiles of age weighted by weight",
+        "Quantile von Alter (gewichtet nach Gewicht)",
+    ]
+    unnamed_weight = ["Quantiles of age (weighted)", "Quantile von Alter (gewichtet)"]
+    assert weighted_quantile_titles(population) == unnamed_weight
+    assert weighted_quantile_titles({}) == named_weight
+    assert weighted_quantile_titles(population, other_weight=True) == named_weight
+
+
+def test_rows_with_a_name_are_protected_one_by_one(tmp_path):
+    """Sentences on neighbours have no code words, and name the rows as the release does."""
+    domain = ln.Domain(sex=["F", "M"])
+    names = {"rows": {"en": "persons interviewed", "de": "befragte Personen"}}
+    options = ln.Options(names=names, languages=["en", "de"])
+    plan = ln.plan(ln.queries(domain, sex="identity"), ln.PureDP(1))
+    people = pd.DataFrame({"sex": ["F"] * 120 + ["M"] * 90})
+    ln.release(plan, people, seed=1, out=tmp_path / "out", options=options)
+    english = " ".join(sentences_of(tmp_path / "out" / "report.html"))
+    german = " ".join(sentences_of(tmp_path / "out" / "report.de.html"))
+    assert "The persons interviewed are protected one by one: each row of the table" in english
+    assert "Die befragten Personen sind einzeln geschützt: jede Zeile der Tabelle" in german
+    assert "protects one row (added or removed)" in english
+    assert "geschützt: eine Zeile (hinzugefügt oder entfernt)" in german
+    assert "add_remove" not in english + german
+
+
 def test_german_sentences_decline_the_noun_of_rows():
     options = ln.Options(names={"rows": "befragte Haushalte"}, language="de")
     german = options.catalogue("de")

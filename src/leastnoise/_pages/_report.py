@@ -234,7 +234,7 @@ def describe_protected_unit(release: Release, catalogue: Catalogue) -> str:
     """Return a text that names the privacy unit: a row, or values of a column."""
     privacy = release.privacy
     if privacy.unit_column is None:
-        return catalogue.say("about_row")
+        return catalogue.say("about_named_rows" if catalogue.names.rows else "about_row")
     if release.plan.details.counts_unit_sizes:
         column = catalogue.quote(privacy.unit_column)
         return catalogue.say("profile_about_unit", column=column)
@@ -728,7 +728,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     spending += [_describe_paid_search(search, catalogue) for search in release.options.searches]
     return [
         *spending,
-        (catalogue.say("s_neighbours"), f"{neighbours} ({privacy.neighbours})"),
+        (catalogue.say("s_neighbours"), neighbours),
         (catalogue.say("s_noise"), catalogue.say(noise_name(release.measurements))),
         (catalogue.say("s_strategy"), f"{plan.strategy}: {measured}"),
         (catalogue.say("s_receipt"), facts or catalogue.say("no_receipt")),

@@ -156,8 +156,6 @@ def _format_factor(factor: float) -> str:
 
 def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Return the privacy unit and the neighbour relation as text, for citations."""
-    if catalogue.language == "en" and not catalogue.names.unit:
-        return privacy.unit
     if privacy.unit_column is None:
         unit = catalogue.say("cite_row")
     else:

@@ -28,6 +28,7 @@ from leastnoise._texts import (
     name_rows,
     name_share_total,
     name_statistic,
+    name_weighted,
     unit_of_declared,
 )
 from leastnoise._workload import Product, Statistic
@@ -202,8 +203,7 @@ def _describe_quantile_columns(
     """Return the meaning of each number column of a table of quantiles."""
     of = name_attribute(statistic.of, catalogue)
     if statistic.weighted_by is not None:
-        weight = name_measure(domain, statistic.weighted_by, catalogue)
-        of = catalogue.say("name_weighted", of=of, weight=weight)
+        of = name_weighted(domain, of, domain.measure(statistic.weighted_by), catalogue)
     quantile = catalogue.say("column_quantile", of=of)
     return {
         "quantile": catalogue.say("column_in_unit", text=quantile, unit=unit),

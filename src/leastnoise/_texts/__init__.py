@@ -30,6 +30,7 @@ from leastnoise._texts._catalogue import (
     name_statistic,
     name_summed,
     name_unit,
+    name_weighted,
     name_with_row_limit,
     name_with_weight,
     scale_of_sums,

@@ -786,12 +786,12 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     """
     declared = domain.measure(measure)
     if isinstance(declared, Weighted):
-        weight = _name_declared_measure(domain, declared.weight, catalogue)
         if isinstance(declared.of, ValueCount):
+            weight = _name_declared_measure(domain, declared.weight, catalogue)
             of = _name_counted_values(domain, declared.of, catalogue)
             return catalogue.say("name_weights", weight=weight, measure=of)
         of = _name_declared_measure(domain, declared.of, catalogue)
-        return catalogue.say("name_weighted", of=of, weight=weight)
+        return name_weighted(domain, of, declared.weight, catalogue)
     if isinstance(declared, SquaredDeviation):
         of = _name_declared_measure(domain, declared.of, catalogue)
         return catalogue.say("name_squares", measure=of)
@@ -807,6 +807,28 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     if isinstance(declared, UnitCount) and (catalogue.language != "en" or catalogue.names.units):
         return catalogue.names.units or catalogue.say("name_units")
     return catalogue.names.measure(measure).name or measure
+
+
+def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue) -> str:
+    """Return a phrase for weighted values, such as ``net income (weighted)``.
+
+    The weight stays unnamed if it is the survey weight and no other weight occurs. The display
+    names of a survey weight state what its sums are, such as ``population``.
+
+    Args:
+        domain: the domain that declares the weight.
+        of: the display name of the values.
+        weight: the measure by which the values are weighted.
+        catalogue: the texts of the language, with the display names.
+    """
+    weights = {
+        declared.weight for declared in domain.measures.values() if isinstance(declared, Weighted)
+    }
+    has_sum_name = bool(catalogue.names.measure(_find_declared_name(domain, weight) or "").sum)
+    if has_sum_name and weights <= {weight}:
+        return catalogue.say("name_weighted_alone", of=of)
+    weight_name = _name_declared_measure(domain, weight, catalogue)
+    return catalogue.say("name_weighted", of=of, weight=weight_name)
 
 
 def _name_deviations(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
@@ -1132,8 +1154,7 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     if statistic.form.of_measure:
         of = name_measure(domain, statistic.of, catalogue)
     if statistic.weighted_by is not None:
-        weight = name_measure(domain, statistic.weighted_by, catalogue)
-        of = catalogue.say("name_weighted", of=of, weight=weight)
+        of = name_weighted(domain, of, domain.measure(statistic.weighted_by), catalogue)
         return catalogue.say(f"name_{statistic.kind}", of=of)
     return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
