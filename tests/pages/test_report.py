@@ -707,3 +707,23 @@ def test_limit_within_cells_is_stated_once():
         text = " ".join(list_file_notices(release))
         assert text.count("in any one cell of month") == 1
         assert "counted in at most 2 of the cells" in text
+
+
+def test_first_screen_lists_parts_of_statistics_last(tmp_path):
+    """The counts and sums of a mean are in the workload before the table that was requested."""
+    amounts = {"pay": Measure("pay", 0, 100), "bonus": Measure("bonus", 0, 100)}
+    domain = ln.Domain({"region": ["north", "south"], "sex": ["F", "M"]}, measures=amounts)
+    workload = ln.mean_queries(domain.as_complete(), of="pay", by=["region"])
+    workload += ln.queries(domain.as_complete(), region="identity", sex="identity", sum="bonus")
+    people = pd.DataFrame(
+        {"region": ["north", "south"] * 400, "sex": ["F", "M"] * 400, "pay": 50, "bonus": 20}
+    )
+    options = Options(names={"rows": "persons", "measures": {"pay": {"mean": "mean pay"}}})
+    ln.release(ln.plan(workload, ZCDP(1)), people, seed=1, out=tmp_path / "out", options=options)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    first_screen = page[: page.index('<section id="statistics">')]
+    names = re.findall("<dt>([^<]*)</dt>", first_screen[first_screen.index('class="margins"') :])
+    assert names[:2] == ["Mean pay by region", "Sum of bonus by region and sex"]
+    assert {*names[2:4]} == {"Persons with a value of pay by region", "Sum of pay by region"}
+    description = first_screen[first_screen.index("What was published") :]
+    assert description.index("um of bonus") < description.index("um of pay")

@@ -57,6 +57,7 @@ from leastnoise._pages._sentences import (
     format_public_facts,
     format_ratio,
     has_weights,
+    keys_of_parts,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,

@@ -6,7 +6,7 @@ The page shows a chart and the cells of every table, and loads nothing from the 
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -101,9 +101,11 @@ def render_report(release: Release, content: "ReportContent") -> str:
         _summarize_statistic(release, statistic, catalogue) for statistic in release.statistics
     ]
     statistics_with_margins = [summary for summary in statistics if not math.isnan(summary.margin)]
-    tables_with_margins = [
-        summary for summary in content.summaries if not math.isnan(summary.margin)
-    ]
+    parts = sentences.keys_of_parts(release.plan.workload)
+    tables_with_margins = sorted(
+        (summary for summary in content.summaries if not math.isnan(summary.margin)),
+        key=lambda summary: summary.product.table_key in parts,
+    )
     first_warnings = sentences.list_first_warnings(release, catalogue)
     notices = [
         notice
@@ -134,7 +136,7 @@ def render_report(release: Release, content: "ReportContent") -> str:
             release, [summary.quoted_name for summary in statistics], catalogue
         ),
         protected_unit=describe_protected_unit(release, catalogue),
-        main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
+        main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins, parts),
         row_limit_note=_describe_row_limit(release, catalogue),
         ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         facts={fact.key: fact for fact in list_facts(describe_release(release, catalogue))},
@@ -304,8 +306,10 @@ def _describe_workload(release: Release, statistics: list[str], catalogue: Catal
     """Return one or two sentences that describe the workload.
 
     The sentences state the quantities, the number of tables, the attributes and the statistics.
+    Quantities that are only parts of statistics come last.
     """
-    products = release.workload.products
+    parts = sentences.keys_of_parts(release.plan.workload)
+    products = sorted(release.workload.products, key=lambda product: product.table_key in parts)
     kinds = _name_quantities(products, catalogue)
     names = _join_workload_attributes(release, 12, catalogue)
     sentence = catalogue.say(
@@ -481,18 +485,24 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
 
 
 def _describe_main_errors(
-    statistics: Sequence[Summary], tables: Sequence[Summary]
+    statistics: Sequence[Summary], tables: Sequence[Summary], parts: Container[object]
 ) -> list[tuple[str, str]]:
     """Return names of the main tables, each with a text about its error.
 
-    Statistics come first, followed by the tables with the fewest attributes.
+    Statistics come first, followed by the tables with the fewest attributes. The tables from which
+    statistics are computed, with a key in ``parts``, come last.
     """
     ranks = [
-        (len(table.product.attributes), table.product.rows > 1000, position)
+        (
+            table.product.table_key in parts,
+            len(table.product.attributes),
+            table.product.rows > 1000,
+            position,
+        )
         for position, table in enumerate(tables)
     ]
     most_tables = max(0, MOST_MAIN_ERRORS - len(statistics))
-    main_positions = sorted(position for _, _, position in sorted(ranks)[:most_tables])
+    main_positions = sorted(position for *_, position in sorted(ranks)[:most_tables])
     main = [*statistics[:MOST_MAIN_ERRORS], *(tables[position] for position in main_positions)]
     return [(summary.name, _describe_error(summary)) for summary in main]
 

@@ -952,6 +952,15 @@ def unused_row_share(release: Release) -> float:
     return max(0.0, round(min(1.0, unused_rows / max(guard.kept, 1)), 2))
 
 
+def keys_of_parts(workload: Workload) -> set[tuple[object, ...]]:
+    """Return the keys of the tables from which statistics are computed."""
+    return {
+        product.table_key
+        for statistic in workload.statistics
+        for product in workload.tables_of(statistic)
+    }
+
+
 def has_weights(release: Release) -> bool:
     """Return whether any table of a release is weighted, as in surveys."""
     workload = release.plan.workload

@@ -24,6 +24,7 @@ from leastnoise._pages import (
     describe_row_limit_of_answers,
     describe_survey,
     has_weights,
+    keys_of_parts,
     list_uncovered_errors,
 )
 from leastnoise._publication._formats import result_headings
@@ -304,13 +305,8 @@ class PublicationWorkbook:
         self._formats: dict[tuple[tuple[str, object], ...], Any] = {}
         self._contents = self._book.add_worksheet(self._say("book_contents"))
         self._listed: list[tuple[str, str, str, str]] = []
-        workload = release.plan.workload
         # The counts and sums from which statistics are computed come last in the contents.
-        self._parts = {
-            product.table_key
-            for statistic in workload.statistics
-            for product in workload.tables_of(statistic)
-        }
+        self._parts = keys_of_parts(release.plan.workload)
         self._listed_parts: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
