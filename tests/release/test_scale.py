@@ -89,7 +89,43 @@ def test_sdmx_states_the_multiplier(scaled):
     (statistic,) = release.statistics
     (path,) = (out / "answers").glob(f"{statistic.id}-*.sdmx.csv")
     (dataset,) = pysdmx.get_datasets(path, structure)
-    assert "UNIT_MULT" not in dataset.data.columns
+    assert {*dataset.data["UNIT_MULT"].astype(int)} == {0}
+    assert {*dataset.data["DECIMALS"].astype(int)} == {0}
+    assert "DECIMALS" not in data.columns  # the noise decides the decimals of sums in millions
+
+
+@pytest.mark.parametrize("flows", ["table", "quantity"])
+def test_sdmx_states_decimals_where_the_names_do(tmp_path, flows):
+    """A share of 12.3% is the value 0.123, which has three decimals."""
+    domain = ln.Domain(
+        {"region": ["north", "south"], "sex": ["F", "M"]},
+        measures={"pay": ln.Measure("pay", 0, 1000), "poor": ln.Measure("poor", 0, 1)},
+    ).as_complete()
+    workload = ln.mean_queries(domain, of="poor", by=["region"])
+    workload += ln.queries(domain, region="identity", sum="pay")
+    workload += ln.queries(domain, sex="identity", sum="pay")
+    names = {
+        "measures": {"pay": {"decimals": 2}, "poor": {"percent": True, "decimals": 1}},
+        "tables": {"sum of pay by sex": {"decimals": 0}},
+    }
+    options = ln.Options(formats=["csv", "sdmx"], names=names, sdmx={"flows": flows})
+    rows = pd.DataFrame(
+        {"region": ["north", "south"] * 300, "sex": ["F", "M"] * 300, "pay": 500, "poor": 1}
+    )
+    release = ln.release(ln.plan(workload, ln.ZCDP(2)), rows, seed=3, out=tmp_path, options=options)
+    structure = tmp_path / "structure.sdmx.xml"
+    pysdmx.read_sdmx(structure, validate=True)
+    decimals = {}
+    for path in (tmp_path / "answers").glob("*.sdmx.csv"):
+        (dataset,) = pysdmx.get_datasets(path, structure)
+        if "DECIMALS" in dataset.data.columns:
+            assert {*dataset.data["UNIT_MULT"].astype(int)} == {0}
+            decimals[path.name] = sorted({*dataset.data["DECIMALS"].astype(int)})
+    (statistic,) = release.statistics
+    of_means = [values for name, values in decimals.items() if name.startswith(statistic.id)]
+    assert of_means == [[3]]
+    of_sums = [values for name, values in decimals.items() if not name.startswith(statistic.id)]
+    assert sorted(of_sums) == ([[0, 2]] if flows == "quantity" else [[0], [2]])
 
 
 def test_scale_of_a_quantity_without_unit(tmp_path):

@@ -91,12 +91,14 @@ _VALUES = (
     "OBS_STATUS",
     "UNIT_MEASURE",
     "UNIT_MULT",
+    "DECIMALS",
     "CONF_LEVEL",
 )
 """The measure and the attributes of observations; a table has only some of them."""
 _STATUSES = ("published", "suppressed", "unreliable")
 _OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
-_NOT_NUMBERS = (*_OBSERVATION_ATTRIBUTES, "UNIT_MULT")
+_NOT_NUMBERS = (*_OBSERVATION_ATTRIBUTES, "UNIT_MULT", "DECIMALS")
+_PERCENT_DECIMALS = 2  # decimals by which a share is longer than its percentage
 _TOTAL = "_T"
 _MERGED_QUERIES = ("identity", "level")  # query sets whose tables can share a data flow
 _OPEN_GROUP = re.compile(r"^(\d+)\+$")  # a last group without an upper end, such as 80+
@@ -498,6 +500,8 @@ def _make_data_flow(result: ResultTable, options: Options) -> tuple[DataFlow, li
     others = {*_OBSERVATION_ATTRIBUTES}
     if scale != 1:
         others.add("UNIT_MULT")
+    if _find_decimals(result, options) is not None:
+        others |= {"UNIT_MULT", "DECIMALS"}
     values = [value for value in _VALUES if value in {*columns, *others}]
     (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
     catalogues = _catalogues(options)
@@ -526,6 +530,14 @@ def _find_scale(result: ResultTable, options: Options) -> int:
     if not isinstance(result, AnswerTable):
         return 1
     return scale_of_sums(result.product, options.catalogue(scaled=True))
+
+
+def _find_decimals(result: ResultTable, options: Options) -> int | None:
+    """Return the stated decimals of a result's values in a data message, or None."""
+    number_format = result_format(result, options.catalogue(scaled=True))
+    if number_format.decimals is None or not number_format.percent:
+        return number_format.decimals
+    return number_format.decimals + _PERCENT_DECIMALS
 
 
 def _catalogues(options: Options) -> list[Catalogue]:
@@ -795,9 +807,13 @@ class SdmxMessages:
         """Yield the CSV fields of each observation; NaN becomes an empty field."""
         first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         unit, unit_names = flow.unit
-        last_fields = [f"{unit}: {unit_names[0][1]}", f"{self.release.level:g}"]
-        if flow.scale != 1:
-            last_fields.insert(1, str(len(str(flow.scale)) - 1))
+        last_fields = [f"{unit}: {unit_names[0][1]}"]
+        if "UNIT_MULT" in flow.values:
+            last_fields.append(str(len(str(flow.scale)) - 1))
+        if "DECIMALS" in flow.values:
+            decimals = _find_decimals(result, self.release.options)
+            last_fields.append("" if decimals is None else str(decimals))
+        last_fields.append(f"{self.release.level:g}")
         statuses = _list_statuses(result, self._mapping, self._catalogue)
         for key, values, status in zip(
             dimension_codes, zip(*number_columns, strict=True), statuses, strict=True
