@@ -11,6 +11,7 @@ from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio import (
     PlanningState,
+    _planning,
     change_draft,
     combine_languages,
     draft_from_text,
@@ -291,6 +292,54 @@ def test_missed_statistic_target_is_shown(sized_draft, mean_margin):
     assert status.error > statistic_margin(plan, 0)
     assert row["missed"]
     assert row["set"][2:4] == ["margin", target]
+
+
+NAMED_SPEC = """[source]
+path = "people.csv"
+[privacy]
+rho = "1"
+[domain.sex]
+categories = ["f", "m"]
+[measures.pay]
+clip = [0, 100]
+[measures.hours]
+clip = [0, 60]
+[measures.w]
+clip = [0, 10]
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+weighted_by = "w"
+size = 1000
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+size = 1000
+[[workload]]
+correlations = { of = ["pay", "hours"] }
+size = 1000
+[[workload]]
+variances = { of = "hours" }
+size = 1000
+[names]
+attributes.sex = "gender"
+measures.pay = "net income"
+measures.hours = "working time"
+measures.w = { name = "weight", sum = "population" }
+"""
+
+
+def test_page_has_display_names_instead_of_column_names(tmp_path):
+    """A weighted mean has the title of the mean, and margins name the measures in words."""
+    draft = draft_from_text(NAMED_SPEC, tmp_path)
+    names = [row.name(draft.catalogue) for row in draft.rows]
+    assert [name.partition(" (")[0] for name in names[:2]] == ["Mean of net income by gender"] * 2
+    assert "population with a value of net income" in names[0]
+    weighted, unweighted, covariance, variance = verdicts(draft, plan_spec(draft.spec))
+    assert weighted.startswith("net income: at most ± ")
+    assert unweighted.startswith("net income: at most ± ")
+    assert covariance.startswith("covariance of net income x working time: at most ± ")
+    assert variance.startswith("variance of working time: at most ± ")
+    subjects = [subject for _, fields in _planning._fields_by_group(draft) for subject, _ in fields]
+    assert {"gender (sex)", "net income (pay)", "weight (w)"} <= {*subjects}
 
 
 FIELDS_SPEC = """[source]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
+from leastnoise._domain import Domain
 from leastnoise._error import StatisticError, measured_multiplier, statistic_errors
 from leastnoise._facts import list_facts
 from leastnoise._pages import describe_draft
@@ -46,9 +47,9 @@ from leastnoise._studio._studio_draft import (
     format_spec,
     save_spec,
 )
-from leastnoise._texts import LANGUAGES, Catalogue, table_title
+from leastnoise._texts import LANGUAGES, Catalogue, name_measure, table_title
 from leastnoise._trusted.check import InputError, one_of, whole
-from leastnoise._workload import Workload, with_hidden_cells
+from leastnoise._workload import Workload, pair_names, term_names, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
 _COMMAND = (
@@ -704,41 +705,54 @@ def _statistic_row_json(
         is_missed = target is not None and not target.is_met
         if statistic.form.has_scales:
             return {
-                "verdict": _scales_verdict(error, target, multiplier, catalogue),
+                "verdict": _scales_verdict(
+                    error, target, multiplier, row.products[0].domain, catalogue
+                ),
                 "missed": is_missed,
             }
         amount = catalogue.format_error(margin)
-        verdict = catalogue.say("st_margin_of_mean", margin=amount, of=statistic.of)
+        of = name_measure(row.products[0].domain, statistic.of, catalogue)
+        verdict = catalogue.say("st_margin_of_mean", margin=amount, of=of)
         return {"verdict": verdict, "missed": is_missed}
     return {}
 
 
 def _scales_verdict(
-    error: StatisticError, target: TargetStatus | None, multiplier: float, catalogue: Catalogue
+    error: StatisticError,
+    target: TargetStatus | None,
+    multiplier: float,
+    domain: Domain,
+    catalogue: Catalogue,
 ) -> str:
     """Describe the largest margins of a statistic, and whether its target is met."""
     if error.statistic.form.row_key:
-        margins = _parameter_margins(error, multiplier, catalogue)
+        margins = _parameter_margins(error, multiplier, domain, catalogue)
     elif error.statistic.kind == "r_squared":
         amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
         margins = catalogue.say("st_margin_of_r_squared", margin=amount)
     else:
         amount = catalogue.format_error(multiplier * (error.std_error or 0.0))
-        margins = catalogue.say("st_margin_of_variance", margin=amount, of=error.statistic.of)
+        of = name_measure(domain, error.statistic.of, catalogue)
+        margins = catalogue.say("st_margin_of_variance", margin=amount, of=of)
     if target is None:
         return margins
     return f"{_target_verdict(target, catalogue)}; {margins}"
 
 
-def _parameter_margins(error: StatisticError, multiplier: float, catalogue: Catalogue) -> str:
+def _parameter_margins(
+    error: StatisticError, multiplier: float, domain: Domain, catalogue: Catalogue
+) -> str:
     """Describe the expected margins of covariances or coefficients."""
+    names = [name_measure(domain, name, catalogue) for name in error.statistic.variables]
     if error.statistic.kind == "correlations":
         key = "st_margin_of_covariance"
+        names_of_parts = pair_names(names)
     else:
         key = "st_margin_of_coefficient"
+        names_of_parts = term_names(names)
     margins = [
         catalogue.say(key, margin=catalogue.format_error(multiplier * std_error), of=name)
-        for name, std_error in error.parts
+        for name, (_, std_error) in zip(names_of_parts, error.parts, strict=True)
     ]
     return "; ".join(margins)
 
@@ -773,8 +787,18 @@ def _fields_by_group(
     """Return the publication fields by group, and within a group by subject."""
     groups: dict[str, dict[str, list[PublicationField]]] = {}
     for one in draft.fields:
-        groups.setdefault(one.group, {}).setdefault(one.subject, []).append(one)
+        subject = _name_subject(one.subject, draft.catalogue)
+        groups.setdefault(one.group, {}).setdefault(subject, []).append(one)
     return [(group, [*subjects.items()]) for group, subjects in groups.items()]
+
+
+def _name_subject(subject: str, catalogue: Catalogue) -> str:
+    """Return a column or level with its display name, such as ``age group (age:group)``."""
+    names = catalogue.names
+    name = names.attribute(subject).name or names.measure(subject).name or names.level(subject).name
+    if name in ("", subject):
+        return subject
+    return f"{name} ({subject})"
 
 
 def _list_target_choices(catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import tomlkit
 
-from leastnoise._domain import Dates
+from leastnoise._domain import Dates, Domain, Weighted
 from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
@@ -240,12 +240,23 @@ def _find_statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic |
         if isinstance(request, Mapping):
             groups = groups_of(workload.domain, request.get("by", ()), "by")
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
-            weight = entry.get("weighted_by")
-            is_same_weight = statistic.form.of_measure or statistic.weighted_by == weight
-            requested = (_requested_variables(request), groups, shares)
-            if is_same_weight and (statistic.variables, statistic.along, statistic.at) == requested:
+            is_same = (statistic.along, statistic.at) == (groups, shares)
+            if is_same and _is_of(statistic, entry, workload.domain):
                 return statistic
     return None
+
+
+def _is_of(statistic: Statistic, entry: Mapping[str, Any], domain: Domain) -> bool:
+    """Return whether a statistic has the variables and the weight of an entry."""
+    variables = _requested_variables(entry[statistic.kind])
+    weight = entry.get("weighted_by")
+    if not statistic.form.of_measure:
+        return (statistic.variables, statistic.weighted_by) == (variables, weight)
+    if weight is None:
+        return statistic.variables == variables
+    return domain.measure(statistic.of) == Weighted(
+        domain.measure(variables[0]), domain.measure(weight)
+    )
 
 
 def _requested_variables(request: Mapping[str, Any]) -> tuple[str, ...]:
