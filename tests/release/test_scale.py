@@ -112,11 +112,12 @@ def test_sdmx_states_decimals_where_the_names_do(tmp_path, flows):
     rows = pd.DataFrame(
         {"region": ["north", "south"] * 300, "sex": ["F", "M"] * 300, "pay": 500, "poor": 1}
     )
-    release = ln.release(ln.plan(workload, ln.ZCDP(2)), rows, seed=3, out=tmp_path, options=options)
-    structure = tmp_path / "structure.sdmx.xml"
+    out = tmp_path / "out"
+    release = ln.release(ln.plan(workload, ln.ZCDP(2)), rows, seed=3, out=out, options=options)
+    structure = out / "structure.sdmx.xml"
     pysdmx.read_sdmx(structure, validate=True)
     decimals = {}
-    for path in (tmp_path / "answers").glob("*.sdmx.csv"):
+    for path in (out / "answers").glob("*.sdmx.csv"):
         (dataset,) = pysdmx.get_datasets(path, structure)
         if "DECIMALS" in dataset.data.columns:
             assert {*dataset.data["UNIT_MULT"].astype(int)} == {0}
