@@ -725,5 +725,5 @@ def test_first_screen_lists_parts_of_statistics_last(tmp_path):
     names = re.findall("<dt>([^<]*)</dt>", first_screen[first_screen.index('class="margins"') :])
     assert names[:2] == ["Mean pay by region", "Sum of bonus by region and sex"]
     assert {*names[2:4]} == {"Persons with a value of pay by region", "Sum of pay by region"}
-    description = first_screen[first_screen.index("What was published") :]
+    description = first_screen[first_screen.index('class="cards"') :]
     assert description.index("um of bonus") < description.index("um of pay")
