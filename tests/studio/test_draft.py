@@ -11,10 +11,10 @@ from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio import (
     PlanningState,
-    _planning,
     change_draft,
     combine_languages,
     draft_from_text,
+    fields_by_group,
     format_spec,
     handle_request,
     rescale_plan,
@@ -338,7 +338,7 @@ def test_page_has_display_names_instead_of_column_names(tmp_path):
     assert unweighted.startswith("net income: at most ± ")
     assert covariance.startswith("covariance of net income x working time: at most ± ")
     assert variance.startswith("variance of working time: at most ± ")
-    subjects = [subject for _, fields in _planning._fields_by_group(draft) for subject, _ in fields]
+    subjects = [subject for _, fields in fields_by_group(draft) for subject, _ in fields]
     assert {"gender (sex)", "net income (pay)", "weight (w)"} <= {*subjects}
 
 

@@ -10,6 +10,7 @@ from leastnoise._studio._planning import (
     BackgroundProcess,
     Planning,
     PlanningState,
+    fields_by_group,
     rescale_plan,
     state_json,
     table_margins,

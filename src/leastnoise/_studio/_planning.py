@@ -777,11 +777,11 @@ def _render_planning_page(state: PlanningState, name: str, catalogue: Catalogue)
         levels=[(level, catalogue.format_percent(level)) for level in levels],
         objectives=[(objective, catalogue.say(f"st_{objective}")) for objective in OBJECTIVES],
         targets=_list_target_choices(catalogue),
-        field_groups=_fields_by_group(draft),
+        field_groups=fields_by_group(draft),
     )
 
 
-def _fields_by_group(
+def fields_by_group(
     draft: SpecDraft,
 ) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
     """Return the publication fields by group, and within a group by subject."""
