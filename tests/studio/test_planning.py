@@ -152,7 +152,8 @@ def test_two_plans_compare_with_table_prices(client, spec):
     assert other_prices == [""] * 7
 
     client.act("/change", changes={"size": "3"})
-    assert "wait until this plan is finished" in client.act("/price", rows=[1])["refused"]
+    refusal = client.act("/price", rows=[1])["refused"]
+    assert "Wait until the plan for these tables is finished" in refusal
 
 
 def test_planning_page_states_how_nulls_count(tmp_path):

@@ -439,7 +439,7 @@ def test_answers_have_intervals_and_a_row_for_others():
         ln.InputError, match="The quantiles of age was not requested before this release"
     ):
         release.sql("SELECT MEDIAN(age) FROM people")
-    with pytest.raises(ln.InputError, match="must be one; got '2 statements'"):
+    with pytest.raises(ln.InputError, match="must be one statement; got '2 statements'"):
         release.sql("SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people")
 
 
