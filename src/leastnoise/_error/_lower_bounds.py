@@ -819,7 +819,7 @@ def _ends_of_independent_values(
 ) -> dict[str | None, tuple[float, float]]:
     """Return the ends of quantities whose values are independent of each other.
 
-    The values are those of rows of the largest weight. If a measure occurs with and without
+    Only rows of the largest weight are considered. If a measure occurs with and without
     weights, in squares and in products, the result has only its first occurrence. The ends are
     divided by the largest absolute value; the end that is farther from 0 comes first.
     """

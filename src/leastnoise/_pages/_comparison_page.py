@@ -72,7 +72,7 @@ def catalogue_of(comparison: ComparisonResult, language: str) -> Catalogue:
 
 
 def list_page_notes(view: ComparisonView) -> list[str]:
-    """Return the sentences on what the intervals cover, and what they do not."""
+    """Return the sentences on errors that the intervals cover, and on all others."""
     return [
         *_list_warnings(view),
         *view.coverage_notes,
