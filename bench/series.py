@@ -23,8 +23,8 @@ from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session._periods import combine_periods
 from leastnoise._session._release_job import read_table
+from leastnoise._session._series_publication import combine_periods
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._trusted.kernel import _series as kernel
 

@@ -18,7 +18,7 @@ from experiments.coverage_shapes import real_histograms
 from experiments.sums_groups import owners
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._estimation import Outcome
-from leastnoise._mechanisms._sums import fit_limited_sums, plan_sums
+from leastnoise._mechanisms._sums_mechanism import fit_limited_sums, plan_sums
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._trusted.table import Table
 from leastnoise._workload import queries
@@ -174,7 +174,7 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
             "all": np.zeros(len(values), dtype=np.int8),
             "pay": cells_of(values).astype(np.int16),
         }
-        with patch("leastnoise._mechanisms._sums.fit_limited_sums", cached_planner()):
+        with patch("leastnoise._mechanisms._sums_mechanism.fit_limited_sums", cached_planner()):
             table = Table(THRESHOLD_WORKLOAD.domain, codes, {"pay": values})
             yield from releases(
                 case,

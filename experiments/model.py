@@ -28,7 +28,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimation import Estimate, Outcome, locally_non_negative
 from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import Search, mechanism_for, release_contract
-from leastnoise._mechanisms._model import fit_on_bins, setting_from_plan
+from leastnoise._mechanisms._model_mechanism import fit_on_bins, setting_from_plan
 from leastnoise._mechanisms._protocol import reference_measurements
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build_release, make_records

@@ -24,13 +24,13 @@ from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums_mechanisms import TAIL_SHARE
 from experiments.sums_shapes import EPSILONS, START, Shape, shapes
 from leastnoise._domain import Bins, Domain, Edges, Measure
-from leastnoise._mechanisms._sums import (
+from leastnoise._mechanisms._sums_mechanism import (
     SumsSetting,
     group_chooser,
     measurable_thresholds,
     threshold_chooser,
 )
-from leastnoise._mechanisms._sums import plan_sums as plan_setting
+from leastnoise._mechanisms._sums_mechanism import plan_sums as plan_setting
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.kernel import SeededEntropy
 from leastnoise._workload import queries

@@ -22,7 +22,7 @@ from experiments.sums_tree import fit_halved_tree
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._error import ConstrainedLeastSquares
 from leastnoise._strategies import SumBuckets
-from leastnoise._strategies._sums import (
+from leastnoise._strategies._sums_strategy import (
     SURE,
     TailLaw,
     candidate_cells,

@@ -24,7 +24,7 @@ from experiments.sums_tree import fit_halved_tree
 from leastnoise._families._dense import column_norm
 from leastnoise._families._gram import Gram
 from leastnoise._families._p_identity import fit_p_identity
-from leastnoise._strategies._sums import limited_gram
+from leastnoise._strategies._sums_strategy import limited_gram
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")

@@ -11,7 +11,7 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release, build_release
 from leastnoise._session._release_job import read_table
-from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measure
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measurement
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._trusted.table import Table
 
@@ -34,14 +34,14 @@ def simulations(
     blocks = measurements.blocks
     if measurements.k_norm_groups():  # whose noise is not drawn row by row
         entropy = SeededEntropy(seed)
-        drawn = (_measure.draw_answers(measurements, table, entropy) for _ in range(count))
+        drawn = (_measurement.draw_answers(measurements, table, entropy) for _ in range(count))
         return [Observation(measurements, each, "", private=False) for each in drawn]
-    exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
+    exact = sorted(_measurement.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()
-    _measure._add_noise(
+    _measurement._add_noise(
         measurements,
         exact * count,
-        _measure._operator_groups(measurements),
+        _measurement._operator_groups(measurements),
         values,
         SeededEntropy(seed),
     )
@@ -53,7 +53,7 @@ def simulations(
 
 def exact_answers(measurements: Measurements, table: Table) -> list[np.ndarray]:
     """The answers of each block, flat and without noise."""
-    answers = dict(_measure.exact_answers(measurements, table))
+    answers = dict(_measurement.exact_answers(measurements, table))
     return [answers[at].ravel() for at in range(len(measurements.blocks))]
 
 

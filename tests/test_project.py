@@ -60,7 +60,7 @@ SEEDED = (
     "_error/_joint.py",  # error bars by simulation of the plan, which is public
     "_estimation/_mixture.py",  # where the fit of a model starts, whatever the data are
     "_estimation/_smoothing.py",  # the estimate of risk, by adding noise to measurements
-    "_estimation/_model.py",  # error bars by fitting the model to other noise, and records
+    "_estimation/_model_estimates.py",  # error bars by fits to other noise, and records
     "_release/_record",  # values within the bins of these, and their units and weights
     "_estimation/_non_negative.py",  # error bars, at the estimate
     "_estimation/_cdf.py",  # simultaneous bands, by simulation of the plan

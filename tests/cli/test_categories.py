@@ -8,7 +8,7 @@ from cli.conftest import assert_contains, files
 from cli.test_killed import stopped
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
-from leastnoise._trusted.kernel import _keys
+from leastnoise._trusted.kernel import _key_search
 
 SPEC = """
 [source]
@@ -237,9 +237,9 @@ def test_audit_covers_the_category_search(visits, run, monkeypatch):
         "no bound is above its claim",
     )
     assert_contains(search_part, *parts)
-    for noise, sampler in list(_keys._SAMPLERS.items()):
+    for noise, sampler in list(_key_search._SAMPLERS.items()):
         monkeypatch.setitem(
-            _keys._SAMPLERS,
+            _key_search._SAMPLERS,
             noise,
             lambda top, bottom, *arguments, draw=sampler: draw(top, bottom * 2, *arguments),
         )

@@ -15,7 +15,7 @@ import pytest
 from behind_the_wall import arrow_fields, to_column
 from cli.conftest import assert_contains
 from leastnoise._cli._draft_text import draft_from_columns
-from leastnoise._profile._columns import choose_measured_columns
+from leastnoise._profile._column_cells import choose_measured_columns
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._spec import source_columns
 from leastnoise._trusted.reading import _files

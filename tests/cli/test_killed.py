@@ -68,7 +68,7 @@ def fail():
 def full():
     raise OSError(28, "No space left on device")
 
-from leastnoise._trusted.kernel import _measure as kernel, _ledger as book, _series as series
+from leastnoise._trusted.kernel import _measurement as kernel, _ledger as book, _series as series
 from leastnoise._publication import _directory as directory
 from leastnoise._session import _release_job as finish, _session as session
 from leastnoise._cli import _release as release_command

@@ -53,6 +53,6 @@ def test_private_imports_of_tests_only_go_down() -> None:
 def test_every_form_of_a_private_import_is_detected() -> None:
     assert imports_private_module("from leastnoise._plan._plan import Plan")
     assert imports_private_module("from leastnoise._planning import _targets as targets")
-    assert imports_private_module("def f():\n    import leastnoise._trusted.kernel._measure")
+    assert imports_private_module("def f():\n    import leastnoise._trusted.kernel._measurement")
     assert not imports_private_module("from leastnoise._trusted.kernel import Ledger")
     assert not imports_private_module("from leastnoise._plan import Plan\nimport leastnoise as ln")

@@ -113,7 +113,7 @@ def test_transposes_used_for_costs_are_trusted():
         kind: apply_transpose.dispatch(kind).__module__
         for kind in (AllRanges, Prefix, Ranges, Total, Tree)
     }
-    assert set(homes.values()) == {"leastnoise._trusted.linop._functions"}, homes
+    assert set(homes.values()) == {"leastnoise._trusted.linop._operator_functions"}, homes
 
 
 @pytest.mark.parametrize("package", TRUSTED)
@@ -137,12 +137,13 @@ def test_one_file_chooses_the_ledger_that_pays():
         named = (path for path in FOLDER.rglob(pattern) if code in path.read_text(encoding="utf-8"))
         return {path.relative_to(FOLDER).as_posix() for path in named if code in code_of(path)}
 
-    assert files_with("Ledger.create(", "_trusted/ledgers/*.py") == {"_trusted/ledgers/_choice.py"}
+    creating_files = files_with("Ledger.create(", "_trusted/ledgers/*.py")
+    assert creating_files == {"_trusted/ledgers/_ledger_choice.py"}
     assert files_with("Ledger.create(", "_session/*.py") == set()
     paying_files = files_with("Series.paid(", "*.py")
     assert paying_files == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
     # A guard pays from the ledger of its release.
-    for path in paying_files - {"_session/_guard.py"}:
+    for path in paying_files - {"_session/_guard_counts.py"}:
         code = code_of(FOLDER / path)
         arguments = r"\w+, source, dataset|self\.ledger, self\.source, self\.dataset"
         calls = re.findall(rf"find_ledger\((?:{arguments}), ", code)

@@ -7,7 +7,7 @@ import pytest
 
 from estimation.agreement import disagreement
 from leastnoise._domain import Coded, Domain
-from leastnoise._error import _product
+from leastnoise._error import _product_covariance
 from leastnoise._estimation import Answer, Estimate, estimate_products
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
 from leastnoise._trusted.linop import Contrasts, Identity
@@ -58,7 +58,7 @@ CUBES = {
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
 def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
     together = estimate(blocks)
-    monkeypatch.setattr(_product, "_MOST_SEPARATE_BLOCKS", 10**9)
+    monkeypatch.setattr(_product_covariance, "_MOST_SEPARATE_BLOCKS", 10**9)
     alone = estimate(blocks)
     marginal_tables = {
         names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]
@@ -105,9 +105,9 @@ def test_tables_that_come_out_are_the_callers() -> None:
 
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     taken = []
-    stacked_marginals = _product.ProductCells._stacked_marginals
+    stacked_marginals = _product_covariance.ProductCells._stacked_marginals
     monkeypatch.setattr(
-        _product.ProductCells,
+        _product_covariance.ProductCells,
         "_stacked_marginals",
         lambda cells, some: (taken.append(len(some)), stacked_marginals(cells, some))[1],
     )

@@ -29,9 +29,9 @@ from leastnoise._trusted.kernel import (
     LeastCost,
     QuantileSelection,
     SeededEntropy,
-    _measure,
+    _measurement,
     _plane,
-    _quantiles,
+    _quantile_selection,
 )
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import mean_queries
@@ -110,9 +110,9 @@ def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def reduced(sampler: Callable[..., Any]) -> Callable[..., Any]:
         return lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy)
 
-    for noise, sampler in list(_measure.SAMPLERS.items()):
-        monkeypatch.setitem(_measure.SAMPLERS, noise, reduced(sampler))
-    monkeypatch.setattr(_quantiles, "geometric", reduced(_quantiles.geometric))
+    for noise, sampler in list(_measurement.SAMPLERS.items()):
+        monkeypatch.setitem(_measurement.SAMPLERS, noise, reduced(sampler))
+    monkeypatch.setattr(_quantile_selection, "geometric", reduced(_quantile_selection.geometric))
     noise_scale = _plane.noise_scale
 
     def reduced_scale(sensitivity: Any, epsilon: Fraction, size: int) -> Any:
@@ -159,14 +159,14 @@ def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.M
     measurements = [step for step in steps if isinstance(step, Measurements)]
     (sums,) = (step for step in measurements if step.blocks[0].limits is not None)
     assert sharpness_of(plan, sums)[1] <= 1
-    exact_marginals = _measure.exact_marginals
+    exact_marginals = _measurement.exact_marginals
 
     def with_higher_limits(table: Any, sets: Any, summed: Any = None, limits: Any = None) -> Any:
         if limits is not None:
             limits = (limits[0], limits[1] * 5 // 4)
         return exact_marginals(table, sets, summed, limits)
 
-    monkeypatch.setattr(_measure, "exact_marginals", with_higher_limits)
+    monkeypatch.setattr(_measurement, "exact_marginals", with_higher_limits)
     assert sharpness_of(plan, sums)[1] > 1
 
 
@@ -180,7 +180,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
     (step,) = steps_of(plan)
     assert isinstance(step, Measurements)
     assert any(block.ends for block in step.blocks)
-    sums_of_end_distances = _measure._sums_of_end_distances
+    sums_of_end_distances = _measurement._sums_of_end_distances
     for factors in ((4, 1), (1, 4)):
 
         def multiplied(*arguments: Any, factors: tuple[int, int] = factors) -> Any:
@@ -188,7 +188,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
             for name, sums in sums_of_end_distances(*arguments):
                 yield name, np.repeat(factors, len(sums) // 2) * sums
 
-        monkeypatch.setattr(_measure, "_sums_of_end_distances", multiplied)
+        monkeypatch.setattr(_measurement, "_sums_of_end_distances", multiplied)
         effort = Effort(trials=8000, seconds=0.0, risk=RISK, entropy=SeededEntropy(1))
         results = audit_measurements(step, effort)
         assert any(result.lower_bound > result.claim for result in results)

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from leastnoise import Domain, Privacy, PureDP, Workload, marginals
-from leastnoise._mechanisms import Search, _choice, choose_plan
+from leastnoise._mechanisms import Search, _strategy_choice, choose_plan
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def small_workload() -> Workload:
 def test_collector_pauses_while_many_tables_are_planned(
     small_workload: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
 ) -> None:
-    monkeypatch.setattr(_choice, "_MANY_TABLES", most)
+    monkeypatch.setattr(_strategy_choice, "_MANY_TABLES", most)
     is_collector_on: list[bool] = []
 
     def stopped(_: str) -> None:
@@ -37,7 +37,7 @@ def test_collector_pauses_while_many_tables_are_planned(
 
 
 def test_collector_resumes_after_threads_have_planned() -> None:
-    first, second = _choice._gc_paused(), _choice._gc_paused()
+    first, second = _strategy_choice._gc_paused(), _strategy_choice._gc_paused()
     try:
         first.__enter__()
         second.__enter__()

@@ -60,7 +60,7 @@ RARE = {
     # Only of a release with over ten million answers to intervals.
     ("manifest", "answers.too_large_to_write"),
     ("manifest", "receipt.guard_reduced_from"),
-    # Rounding and SDMX: tests/release/test_whole_rounding.py and test_formats.py.
+    # Rounding and SDMX: tests/release/test_whole_rounding.py and test_workbook_and_sdmx.py.
     ("manifest", "options.round"),
     ("manifest", "options.below"),
     ("manifest", "options.rounding"),

@@ -11,7 +11,7 @@ from behind_the_wall import SAMPLERS
 from leastnoise._audit import Audit, AuditResult, Pairs, _measurement_tests
 from leastnoise._plan import _categories
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _keys
+from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _key_search
 
 DOMAIN = ln.Domain(
     sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)}
@@ -222,7 +222,7 @@ def test_search_audit_bound_is_close_below_the_claim(case: str) -> None:
 
 
 def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
-    make_smaller(monkeypatch, _keys._SAMPLERS, rule.noise)
+    make_smaller(monkeypatch, _key_search._SAMPLERS, rule.noise)
 
 
 def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
@@ -231,7 +231,7 @@ def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
     monkeypatch.setattr(
         KeySearch, "draw", lambda search, *arguments: real(replace(search, rule=lower), *arguments)
     )
-    monkeypatch.setattr(_keys, "keys_are_private", lambda *_: True)
+    monkeypatch.setattr(_key_search, "keys_are_private", lambda *_: True)
 
 
 @every_search
@@ -246,7 +246,7 @@ def test_audit_sees_a_search_wrong_by_a_quarter(
 
 def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule names the category of one person too often for its delta."""
-    for module in (_keys, _categories):
+    for module in (_key_search, _categories):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
     plan = searched("Laplace")
     parts = rehearsed(

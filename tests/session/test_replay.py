@@ -35,10 +35,10 @@ from leastnoise._publication import _writing
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import (
     SeededEntropy,
-    _keys,
+    _key_search,
     _ledger,
     _ledger_file,
-    _measure,
+    _measurement,
     _plane,
     _series,
 )
@@ -207,7 +207,7 @@ def replay(monkeypatch, tmp_path, capfd):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
     _spy_on_samplers(tape, monkeypatch)
-    measure, choose = _measure.draw_answers, _plane.LeastCost.draw
+    measure, choose = _measurement.draw_answers, _plane.LeastCost.draw
 
     def measured(measurements: Any, table: Any, entropy: Any) -> Any:
         return tape.frozen(
@@ -219,7 +219,7 @@ def replay(monkeypatch, tmp_path, capfd):
         call = repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__
         return tape.frozen(call, choose(self, cells, distance, entropy))
 
-    for module in (_measure, _series):
+    for module in (_measurement, _series):
         monkeypatch.setattr(module, "draw_answers", measured)
     monkeypatch.setattr(_plane.LeastCost, "draw", chosen)
     yield Replay(tmp_path / "run", tape, monkeypatch, capfd)
@@ -240,9 +240,11 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
         return sample
 
     monkeypatch.setattr(
-        _measure, "SAMPLERS", {name: spied(name, real) for name, real in _measure.SAMPLERS.items()}
+        _measurement,
+        "SAMPLERS",
+        {name: spied(name, real) for name, real in _measurement.SAMPLERS.items()},
     )
-    for module in (_keys, _plane):
+    for module in (_key_search, _plane):
         monkeypatch.setattr(
             module,
             "discrete_laplace",
@@ -398,7 +400,7 @@ def _written(rows: int) -> None:
 
 
 def _sampled(rows: int) -> None:
-    _measure.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
+    _measurement.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from leastnoise._publication import _writing
 from leastnoise._session import _release_job, _session
 from leastnoise._trusted.accounting import Charge, Noise
 from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
-from leastnoise._trusted.ledgers import _choice, find_unrecorded_releases
+from leastnoise._trusted.ledgers import _ledger_choice, find_unrecorded_releases
 from leastnoise._trusted.reading import _read
 from session.releasing import full, stopped
 
@@ -148,15 +148,15 @@ def test_older_copy_draws_no_moved_release_again(tmp_path, ledger) -> None:
 
 def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, ledger) -> None:
     """Another process pays and publishes it during the search of the folders."""
-    real = _choice.read_receipt
+    real = _ledger_choice.read_receipt
     (tmp_path / "folder").mkdir()
 
     def read_receipt(folder):
-        monkeypatch.setattr(_choice, "read_receipt", real)
+        monkeypatch.setattr(_ledger_choice, "read_receipt", real)
         ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "other")
         return real(tmp_path / "other")
 
-    monkeypatch.setattr(_choice, "read_receipt", read_receipt)
+    monkeypatch.setattr(_ledger_choice, "read_receipt", read_receipt)
     assert find_unrecorded_releases(ledger.path, ledger) == ()
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
 

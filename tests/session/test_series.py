@@ -16,8 +16,8 @@ from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
 from leastnoise._session import (
-    _periods,
     _release_job,
+    _series_publication,
     combine_periods,
     plan_spec,
     publish_due_periods,
@@ -83,7 +83,7 @@ class Office:
         return read_spec(self.folder / "spec.toml")
 
     def set_today(self, day: str) -> None:
-        self.patch.setattr(_periods, "_today", lambda: dt.date.fromisoformat(day))
+        self.patch.setattr(_series_publication, "_today", lambda: dt.date.fromisoformat(day))
 
     def add_rows(self, *rows: tuple[str, ...]) -> None:
         self.rows += rows

@@ -27,7 +27,7 @@ from leastnoise._estimation import (
     measured_by_group,
 )
 from leastnoise._mechanisms import BY_NAME, mechanism_of, release_contract
-from leastnoise._mechanisms import _sums as sums
+from leastnoise._mechanisms import _sums_mechanism as sums
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
 from leastnoise._strategies import PLANNERS, candidate_cells

@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise._cli import program
 from leastnoise._publication import EXPORTS
 from leastnoise._session import _release_job
-from leastnoise._trusted.kernel import Series, _keys, _series
+from leastnoise._trusted.kernel import Series, _key_search, _series
 from session.releasing import stopped
 
 PLAN = ln.plan(
@@ -91,7 +91,7 @@ def first_draw(tmp_path, monkeypatch):
         )[0]
 
     monkeypatch.setattr(_series, "draw_answers", marked(_series.draw_answers))
-    monkeypatch.setattr(_keys.KeySearch, "draw", marked(_keys.KeySearch.draw))
+    monkeypatch.setattr(_key_search.KeySearch, "draw", marked(_key_search.KeySearch.draw))
     return marker
 
 

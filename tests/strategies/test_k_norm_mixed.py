@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import LargeScaleVariances, k_norm_variances, measured_multiplier
-from leastnoise._trusted.kernel import SeededEntropy, _k_norm_sampler, _measure
+from leastnoise._trusted.kernel import SeededEntropy, _k_norm_sampler, _measurement
 from simulated import releases
 
 PURE = ln.PureDP(1)
@@ -259,9 +259,11 @@ def test_audit_bound_is_close_below_the_claim():
 
 @pytest.mark.slow
 def test_audit_sees_shared_noise_too_small_by_a_quarter(monkeypatch):
-    draw = _measure.k_norm_noise
+    draw = _measurement.k_norm_noise
     monkeypatch.setattr(
-        _measure, "k_norm_noise", lambda sizes, scale, entropy: draw(sizes, scale * 4 / 5, entropy)
+        _measurement,
+        "k_norm_noise",
+        lambda sizes, scale, entropy: draw(sizes, scale * 4 / 5, entropy),
     )
     plan = ln.plan(one_way(domain_of(2, 2, 2, 3)), PURE)
     audit = ln.audit(plan, trials=3000, entropy=SeededEntropy(6))

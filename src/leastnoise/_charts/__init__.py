@@ -7,6 +7,7 @@ answers and intervals, but not their source.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors
+from leastnoise._charts._chart_registry import CHARTS, Chart, choose_chart, draw_chart
 from leastnoise._charts._curves import groups_with_wide_bands, has_axis_above_zero
 from leastnoise._charts._panels import has_own_scales
 from leastnoise._charts._picture import (
@@ -19,7 +20,6 @@ from leastnoise._charts._picture import (
     format_digits,
     has_marked_intervals,
 )
-from leastnoise._charts._registry import CHARTS, Chart, choose_chart, draw_chart
 from leastnoise._charts._render import (
     is_drawing,
     make_altair_chart,

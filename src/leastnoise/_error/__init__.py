@@ -3,13 +3,13 @@
 The errors are exact. Planners and error bars use the same functions.
 
 ``_structure`` computes the covariance of least squares from the measured queries of a plan
-(``_equations``). The covariance has four forms with the same interface. ``_product`` has the form
-for tables with one strategy along every attribute, and ``_pair`` the form for two tables.
-``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form computes
-variances, covariances and the estimate, and raises an error for queries that the measurements do
-not determine (``_undetermined``). ``_lower_bounds`` has lower bounds on the error, and
-``_noise_intervals`` the widths of intervals. ``_memory`` raises an error before computations that
-need too much memory. Start reading at `evaluate_plan` in ``_structure``.
+(``_equations``). The covariance has four forms with the same interface. ``_product_covariance``
+has the form for tables with one strategy along every attribute, and ``_pair`` the form for two
+tables. ``_joint`` has two forms over joint cells: one matrix, or a linear solver. Each form
+computes variances, covariances and the estimate, and raises an error for queries that the
+measurements do not determine (``_undetermined``). ``_lower_bounds`` has lower bounds on the
+error, and ``_noise_intervals`` the widths of intervals. ``_memory`` raises an error before
+computations that need too much memory. Start reading at `evaluate_plan` in ``_structure``.
 """
 
 from leastnoise._error._comparison_errors import (
@@ -25,7 +25,7 @@ from leastnoise._error._comparison_errors import (
     quotient_interval,
     sum_interval,
 )
-from leastnoise._error._determination import (
+from leastnoise._error._determination_errors import (
     EffectNoise,
     effect_noise,
     standardised_effects,
@@ -74,7 +74,7 @@ from leastnoise._error._lower_bounds import (
     subset_sums,
 )
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
-from leastnoise._error._moments import (
+from leastnoise._error._moment_errors import (
     Entry,
     Gradient,
     MomentScales,
@@ -98,7 +98,7 @@ from leastnoise._error._noise_intervals import (
     widen_interval,
 )
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
-from leastnoise._error._product import ProductStructure
+from leastnoise._error._product_covariance import ProductStructure
 from leastnoise._error._public_scales import (
     NumberAtScales,
     largest_relative_derivatives,
@@ -124,4 +124,4 @@ from leastnoise._error._structure import (
     statistic_errors,
 )
 from leastnoise._error._undetermined import UnsupportedQuery
-from leastnoise._error._variances import squared_deviation, variance_error
+from leastnoise._error._variance_errors import squared_deviation, variance_error

@@ -17,9 +17,9 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._domain import Domain
-from leastnoise._error._determination import effect_noise, standardised_effects
+from leastnoise._error._determination_errors import effect_noise, standardised_effects
 from leastnoise._error._equations import centring_midpoint
-from leastnoise._error._moments import (
+from leastnoise._error._moment_errors import (
     Entry,
     Gradient,
     MomentScales,
@@ -31,7 +31,7 @@ from leastnoise._error._moments import (
     public_deviations,
     regression_moments,
 )
-from leastnoise._error._variances import squared_deviation
+from leastnoise._error._variance_errors import squared_deviation
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Statistic, pair_names, square_measure

@@ -1,9 +1,10 @@
 """The covariance of a plan's least squares estimate, and expected errors.
 
-The covariance has product form if all blocks use one strategy along every attribute (``_product``).
-Otherwise, two tables on a joint domain of more than 512 and at most 2^24 cells are inverted in a
-common basis (``_pair``). Any other blocks are inverted over their joint cells (``_joint``). On at
-most 4096 cells, the inverse is one matrix; on at most 2^24 cells, conjugate gradients are used.
+The covariance has product form if all blocks use one strategy along every attribute
+(``_product_covariance``). Otherwise, two tables on a joint domain of more than 512 and at most 2^24
+cells are inverted in a common basis (``_pair``). Any other blocks are inverted over their joint
+cells (``_joint``). On at most 4096 cells, the inverse is one matrix; on at most 2^24 cells,
+conjugate gradients are used.
 
 The expected error of a workload is computed from the covariance. Planners, plans and error bars use
 the same formula.
@@ -34,12 +35,12 @@ from leastnoise._error._equations import (
 )
 from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
 from leastnoise._error._lower_bounds import lower_bound, pure_lower_bound
-from leastnoise._error._moments import expected_statistic_errors
+from leastnoise._error._moment_errors import expected_statistic_errors
 from leastnoise._error._pair import pair_structure
-from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
+from leastnoise._error._product_covariance import MOST_EXPLAINED, ProductStructure
 from leastnoise._error._public_scales import r_squared_std_error
 from leastnoise._error._undetermined import UnsupportedQuery
-from leastnoise._error._variances import variance_error
+from leastnoise._error._variance_errors import variance_error
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,

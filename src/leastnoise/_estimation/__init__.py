@@ -73,7 +73,7 @@ from leastnoise._estimation._mixture import (
     refit_mixture,
     smoothed_shares,
 )
-from leastnoise._estimation._model import (
+from leastnoise._estimation._model_estimates import (
     MOST_RECORDS,
     ModelEstimator,
     NoisyTables,

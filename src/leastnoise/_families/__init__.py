@@ -12,7 +12,7 @@ cells, runs of cells, any matrix    ``_inverse``        trees                   
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
 along time, row by row              ``_toeplitz``       ranges of equal widths    ``_windows``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
-levels of groups of any sizes       ``_levels``
+levels of groups of any sizes       ``_level_trees``
 
 ``_queries`` has facts about operators and row spaces. ``_search`` has the tools of all searches: a
 deadline, L-BFGS, and a dual ascent.
@@ -69,7 +69,7 @@ from leastnoise._families._inverse import (
     UndeterminedQuery,
     invert_gram,
 )
-from leastnoise._families._levels import (
+from leastnoise._families._level_trees import (
     InvariantSubspace,
     LevelInverse,
     Levels,

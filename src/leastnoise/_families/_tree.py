@@ -34,7 +34,7 @@ import numpy as np
 
 from leastnoise._families._gram import FittedFamily, Gram, memoize_fit
 from leastnoise._families._inverse import ENTRIES_IN_MEMORY, GramInverse, structured_inverse
-from leastnoise._families._levels import LevelInverse, Levels
+from leastnoise._families._level_trees import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, minimize_lbfgs
 from leastnoise._trusted.check.arrays import FloatArray, IntArray

@@ -38,7 +38,7 @@ from leastnoise._trusted.reading._data_names import dataset_name
 from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
 from leastnoise._trusted.reading._read import check_source, open_columns, open_source
 from leastnoise._trusted.reading._units import Units
-from leastnoise._trusted.reading._values import value_as_text
+from leastnoise._trusted.reading._value_rules import value_as_text
 from leastnoise._trusted.reading.helpers._locations import CSV, Joined, list_joins, private_tables
 from leastnoise._workload import Workload, with_hidden_cells
 

@@ -9,7 +9,7 @@ private halves.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from leastnoise._mechanisms._choice import (
+from leastnoise._mechanisms._strategy_choice import (
     MOST_BUDGET,
     SECONDS,
     Candidate,
@@ -29,19 +29,24 @@ from leastnoise._mechanisms._choice import (
 )
 
 if TYPE_CHECKING:
+    from leastnoise._mechanisms._mechanism_registry import (
+        BY_NAME,
+        MECHANISMS,
+        mechanism_for,
+        mechanism_of,
+    )
     from leastnoise._mechanisms._protocol import (
         Explanation,
         Mechanism,
         Run,
         release_contract,
     )
-    from leastnoise._mechanisms._quantiles import largest_rank_errors
-    from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
+    from leastnoise._mechanisms._quantile_mechanism import largest_rank_errors
 
 _HOMES = {
     "_mechanisms._protocol": ("Explanation", "Mechanism", "Run", "release_contract"),
-    "_mechanisms._quantiles": ("largest_rank_errors",),
-    "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
+    "_mechanisms._quantile_mechanism": ("largest_rank_errors",),
+    "_mechanisms._mechanism_registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -34,7 +34,6 @@ from leastnoise._estimation import (
 )
 from leastnoise._families import Gram, gram_of, sum_grams
 from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
-from leastnoise._mechanisms._choice import Progress, Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -46,6 +45,7 @@ from leastnoise._mechanisms._protocol import (
     reference_plan,
     require_details,
 )
+from leastnoise._mechanisms._strategy_choice import Progress, Search, noise_kinds
 from leastnoise._plan import AdaptiveDetails, Plan, Step, StepChoice
 from leastnoise._strategies import (
     GROUP_SHARE,

@@ -4,10 +4,10 @@ A mechanism has a public half that plans and checks, and a private half that run
 series.
 
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
-``_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the sentences of
-its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``). Data-dependent
-mechanisms share the code of this file. It writes and reads their findings. It also plans the
-reference of data-dependent mechanisms, which is the best data-independent plan.
+``_mechanism_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the
+sentences of its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``).
+Data-dependent mechanisms share the code of this file. It writes and reads their findings. It also
+plans the reference of data-dependent mechanisms, which is the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from leastnoise._estimation import (
     Outcome,
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
-from leastnoise._mechanisms._choice import Search, try_strategies
+from leastnoise._mechanisms._strategy_choice import Search, try_strategies
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,

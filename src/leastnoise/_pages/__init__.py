@@ -17,7 +17,7 @@ from leastnoise._pages._comparison_view import (
     shorten_titles,
     without_suppressed,
 )
-from leastnoise._pages._describe import describe_draft, describe_plan, describe_release
+from leastnoise._pages._display_sections import describe_draft, describe_plan, describe_release
 from leastnoise._pages._guard_shares import estimate_cut_share
 from leastnoise._pages._report import (
     MOST_PAGE_ROWS,

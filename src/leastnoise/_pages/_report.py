@@ -31,7 +31,7 @@ from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._facts import list_facts
 from leastnoise._frames import Columns
 from leastnoise._pages import _sentences as sentences
-from leastnoise._pages._describe import describe_release
+from leastnoise._pages._display_sections import describe_release
 from leastnoise._plan import LinearPlan, SeriesPlan, versions
 from leastnoise._release import (
     AnswerTable,

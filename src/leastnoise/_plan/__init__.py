@@ -26,7 +26,7 @@ from leastnoise._plan._details import (
     StepChoice,
     Steps,
 )
-from leastnoise._plan._earlier import (
+from leastnoise._plan._earlier_measurements import (
     EarlierRelease,
     HasMeasurements,
     check_domain,
@@ -38,7 +38,12 @@ from leastnoise._plan._earlier import (
     with_earlier_measures,
 )
 from leastnoise._plan._frozen import FrozenDict, freeze
-from leastnoise._plan._guard import checked_guard_share, guard_budget, with_guard, without_guard
+from leastnoise._plan._guard_cost import (
+    checked_guard_share,
+    guard_budget,
+    with_guard,
+    without_guard,
+)
 from leastnoise._plan._plan import (
     AdaptivePlan,
     ExpectedError,

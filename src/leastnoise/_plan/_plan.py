@@ -25,7 +25,7 @@ from leastnoise._plan._details import (
     SeriesDetails,
     amount,
 )
-from leastnoise._plan._earlier import (
+from leastnoise._plan._earlier_measurements import (
     EarlierRelease,
     check_earlier,
     joint_measurements,

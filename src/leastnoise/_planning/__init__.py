@@ -4,9 +4,9 @@ Planning is public and reads no data.
 
 Read `_plan_calls.py` first (`plan`, `compare`). `_targets.py` finds the least budget that keeps
 every target, minimises the worst error or relative errors, and computes the price of each target.
-`_plan_cache.py` stores plans, `_series.py` plans series, and `_after.py` plans releases that use
-earlier releases. `_comparison_targets.py` computes the expected errors of differences and ratios,
-and `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
+`_plan_cache.py` stores plans, `_series_plan.py` plans series, and `_after.py` plans releases that
+use earlier releases. `_comparison_targets.py` computes the expected errors of differences and
+ratios, and `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
 """
 
 from leastnoise._planning._comparison_targets import (
@@ -31,7 +31,7 @@ from leastnoise._planning._plan_calls import (
     workload_to_plan,
 )
 from leastnoise._planning._power import ABPower, ab_power, budget_json, budget_of_text
-from leastnoise._planning._series import (
+from leastnoise._planning._series_plan import (
     SeriesOptions,
     period_errors,
     series_of,

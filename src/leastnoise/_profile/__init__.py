@@ -5,7 +5,7 @@ because they depend only on the names and types of the columns. The page and the
 profile are post-processing.
 """
 
-from leastnoise._profile._columns import (
+from leastnoise._profile._column_cells import (
     FIRST_YEAR,
     LAST_YEAR,
     MeasuredColumn,

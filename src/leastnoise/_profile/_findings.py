@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._estimation import quantiles
-from leastnoise._profile._columns import NARROW_WIDTH, MeasuredColumn
+from leastnoise._profile._column_cells import NARROW_WIDTH, MeasuredColumn
 from leastnoise._profile._request import ProfilePlan
 from leastnoise._profile._share_intervals import (
     FALSE_CELL_RATE,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leastnoise._pages import describe_guessing_chance, describe_promise
-from leastnoise._profile._columns import FIRST_YEAR, NARROW_WIDTH
+from leastnoise._profile._column_cells import FIRST_YEAR, NARROW_WIDTH
 from leastnoise._profile._findings import ColumnFindings, ProfileFindings
 from leastnoise._profile._profile_draft import DRAFT_FILE
 from leastnoise._profile._request import RELEASE_FOLDER, SPEC_FILE, UNIT_SIZE_FOLDER, ProfilePlan

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._profile._columns import FIRST_YEAR, MeasuredColumn
+from leastnoise._profile._column_cells import FIRST_YEAR, MeasuredColumn
 from leastnoise._profile._findings import TAIL_SHARE, ColumnFindings, ProfileFindings
 from leastnoise._profile._request import SPEC_FILE, ProfilePlan, format_section
 from leastnoise._profile._share_intervals import EstimateInterval

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from leastnoise._profile._columns import (
+from leastnoise._profile._column_cells import (
     SEARCH_SHARE,
     MeasuredColumn,
     choose_measured_columns,

@@ -18,8 +18,8 @@ import numpy as np
 from leastnoise._domain import Dates
 from leastnoise._pages import report_file
 from leastnoise._plan import SeriesPlan
-from leastnoise._publication._formats import result_headings, result_title
 from leastnoise._publication._manifest import Manifest
+from leastnoise._publication._workbook_and_sdmx import result_headings, result_title
 from leastnoise._release import Options, Release, ResultTable, describe_columns, make_file_name
 from leastnoise._texts import Catalogue, load_catalogue, name_attribute
 from leastnoise._trusted.check import InputError

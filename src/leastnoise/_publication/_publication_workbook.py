@@ -27,7 +27,7 @@ from leastnoise._pages import (
     keys_of_parts,
     list_uncovered_errors,
 )
-from leastnoise._publication._formats import result_headings
+from leastnoise._publication._workbook_and_sdmx import result_headings
 from leastnoise._release import (
     AnswerTable,
     Options,

@@ -29,7 +29,6 @@ from leastnoise._pages import (
 )
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._publication._directory import DraftDirectory, list_files
-from leastnoise._publication._formats import SdmxMessages, Workbook
 from leastnoise._publication._manifest import escape_markdown, write_manifest
 from leastnoise._publication._manifest_of_release import (
     MOST_LISTED_TABLES,
@@ -37,6 +36,7 @@ from leastnoise._publication._manifest_of_release import (
     list_measured_blocks,
 )
 from leastnoise._publication._publication_workbook import Publications
+from leastnoise._publication._workbook_and_sdmx import SdmxMessages, Workbook
 from leastnoise._release import (
     MOST_TABLE_FILES,
     NUMBER_COLUMNS,

@@ -53,16 +53,7 @@ from leastnoise._release._release import (
     with_labels_in,
     with_table_ids,
 )
-from leastnoise._release._sdmx_mapping import (
-    TIME_PERIOD,
-    SdmxMapping,
-    read_sdmx_mapping,
-    sdmx_period,
-)
-from leastnoise._release._sql_answers import answer_statement
-from leastnoise._release._statistics import StatisticTable, format_interval
-from leastnoise._release._survey import FlagRule, SamplingErrors, Survey
-from leastnoise._release._tables import (
+from leastnoise._release._release_tables import (
     NUMBER_COLUMNS,
     AnswerTable,
     ResultTable,
@@ -72,3 +63,12 @@ from leastnoise._release._tables import (
     round_table,
     typical_half_width,
 )
+from leastnoise._release._sdmx_mapping import (
+    TIME_PERIOD,
+    SdmxMapping,
+    read_sdmx_mapping,
+    sdmx_period,
+)
+from leastnoise._release._sql_answers import answer_statement
+from leastnoise._release._statistics import StatisticTable, format_interval
+from leastnoise._release._survey import FlagRule, SamplingErrors, Survey

@@ -17,8 +17,8 @@ from leastnoise._domain import (
     ValueCount,
     Weighted,
 )
+from leastnoise._release._release_tables import AnswerTable, ResultTable
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import AnswerTable, ResultTable
 from leastnoise._texts import (
     ENGLISH,
     Catalogue,

@@ -38,7 +38,7 @@ from leastnoise._release._record_units import (
     sizes_of_codes,
 )
 from leastnoise._release._record_weights import list_weight_totals, rake_weights
-from leastnoise._release._tables import AnswerTable
+from leastnoise._release._release_tables import AnswerTable
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import along, apply

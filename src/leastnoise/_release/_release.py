@@ -71,6 +71,13 @@ from leastnoise._release._options import (
 )
 from leastnoise._release._receipt import NO_RECEIPT, ReceiptFacts
 from leastnoise._release._records import make_records
+from leastnoise._release._release_tables import (
+    MOST_SHOWN_CELLS,
+    AnswerTable,
+    IntervalWidth,
+    Tables,
+    convert_to_amounts,
+)
 from leastnoise._release._sql_answers import (
     answer_statement,
     check_statements,
@@ -80,13 +87,6 @@ from leastnoise._release._sql_answers import (
 from leastnoise._release._sql_combinations import AnswerNoise
 from leastnoise._release._statistics import Statistics, StatisticTable
 from leastnoise._release._survey import Survey, read_survey
-from leastnoise._release._tables import (
-    MOST_SHOWN_CELLS,
-    AnswerTable,
-    IntervalWidth,
-    Tables,
-    convert_to_amounts,
-)
 from leastnoise._texts import load_catalogue
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import Privacy

@@ -21,7 +21,7 @@ from leastnoise._error import (
     ratio_interval,
     sum_interval,
 )
-from leastnoise._release._tables import convert_to_amounts
+from leastnoise._release._release_tables import convert_to_amounts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (

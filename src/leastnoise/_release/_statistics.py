@@ -42,13 +42,13 @@ from leastnoise._estimation import (
 )
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._options import Options, display_texts, quantity_key, rounding_rule
-from leastnoise._release._survey import SAMPLING_COLUMNS, Survey, combine_errors, read_survey
-from leastnoise._release._tables import (
+from leastnoise._release._release_tables import (
     MOST_SHOWN_CELLS,
     LazySequence,
     ResultTable,
     round_to_multiples,
 )
+from leastnoise._release._survey import SAMPLING_COLUMNS, Survey, combine_errors, read_survey
 from leastnoise._texts import (
     MOST_DECIMALS,
     PLAIN_NUMBERS,

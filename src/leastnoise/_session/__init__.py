@@ -3,8 +3,7 @@
 Only this package calls sources, planning, kernel, estimation and release together.
 """
 
-from leastnoise._session._describe import describe_ledger, round_epsilon_up
-from leastnoise._session._guard import (
+from leastnoise._session._guard_counts import (
     MISSED,
     WRONG,
     WRONG_COLUMN,
@@ -20,6 +19,7 @@ from leastnoise._session._guard import (
     single_draw_bound,
     unit_total_measures,
 )
+from leastnoise._session._ledger_sections import describe_ledger, round_epsilon_up
 from leastnoise._session._payments import (
     IN_MEMORY,
     affordable_share,
@@ -37,14 +37,6 @@ from leastnoise._session._payments import (
     reconcile_ledger,
     remove_drafts_of_dead_processes,
 )
-from leastnoise._session._periods import (
-    PublishedPeriods,
-    SeriesProgress,
-    combine_periods,
-    is_unfinished,
-    publish_due_periods,
-    series_progress,
-)
 from leastnoise._session._release_job import (
     FinishedRelease,
     ReleaseRequest,
@@ -54,6 +46,14 @@ from leastnoise._session._release_job import (
     read_release,
 )
 from leastnoise._session._schema_check import ColumnCheck, check_schema
+from leastnoise._session._series_publication import (
+    PublishedPeriods,
+    SeriesProgress,
+    combine_periods,
+    is_unfinished,
+    publish_due_periods,
+    series_progress,
+)
 from leastnoise._session._session import (
     audit,
     estimate_planning_seconds,

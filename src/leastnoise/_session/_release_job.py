@@ -71,7 +71,11 @@ from leastnoise._release import (
     read_record,
     write_record,
 )
-from leastnoise._session._guard import guard_measurements, optional_attributes, unit_total_measures
+from leastnoise._session._guard_counts import (
+    guard_measurements,
+    optional_attributes,
+    unit_total_measures,
+)
 from leastnoise._session._payments import IN_MEMORY, is_expired, locate_data, payment_run
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost

@@ -29,8 +29,8 @@ from leastnoise._publication import (
     open_optional_draft,
 )
 from leastnoise._release import NO_RECEIPT, Options, ReceiptFacts, Release, check_options
-from leastnoise._session._earlier import check_earlier_payments, read_earlier_releases
-from leastnoise._session._guard import (
+from leastnoise._session._earlier_releases import check_earlier_payments, read_earlier_releases
+from leastnoise._session._guard_counts import (
     GuardPayment,
     PaidGuard,
     check_guard_counts,
@@ -62,7 +62,6 @@ from leastnoise._session._payments import (
     with_joined_tables,
     with_note,
 )
-from leastnoise._session._periods import finish_series, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import (
     FinishedRelease,
     ReleaseJob,
@@ -74,6 +73,11 @@ from leastnoise._session._release_job import (
     publish,
     read_release,
     read_table,
+)
+from leastnoise._session._series_publication import (
+    finish_series,
+    is_unfinished,
+    publish_due_periods,
 )
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread

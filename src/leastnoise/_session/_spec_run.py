@@ -25,7 +25,7 @@ from leastnoise._publication import (
     remove_dead_drafts,
 )
 from leastnoise._release import Release, check_options, tables_to_write, with_table_ids
-from leastnoise._session._guard import guard_warning
+from leastnoise._session._guard_counts import guard_warning
 from leastnoise._session._payments import (
     affordable_share,
     check_before_planning,
@@ -33,9 +33,13 @@ from leastnoise._session._payments import (
     new_ledger_privacy,
     reconcile_ledger,
 )
-from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import PublishedRelease, read_published
 from leastnoise._session._schema_check import ColumnCheck, check_schema
+from leastnoise._session._series_publication import (
+    PublishedPeriods,
+    is_unfinished,
+    publish_due_periods,
+)
 from leastnoise._session._session import find_bounds, find_categories, plan_spec, release
 from leastnoise._spec import (
     BoundsSearch,

@@ -70,7 +70,7 @@ from leastnoise._spec._bounds_spec import (
     with_bounds,
     with_narrowest_bounds,
 )
-from leastnoise._spec._domain import (
+from leastnoise._spec._domain_spec import (
     LAYOUT_KEYS,
     LOCATION_KEYS,
     READING_KEYS,

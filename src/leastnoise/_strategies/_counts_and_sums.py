@@ -24,7 +24,7 @@ from leastnoise._fitting import fit_noise_scales
 from leastnoise._strategies._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
 from leastnoise._strategies._marginals import MARGINALS
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
-from leastnoise._strategies._tables import RESIDUAL
+from leastnoise._strategies._table_weights import RESIDUAL
 from leastnoise._trusted.accounting import Noise, parameters_by_name
 from leastnoise._trusted.measurements import Block, cost, split_by_quantity
 from leastnoise._workload import Product, Workload

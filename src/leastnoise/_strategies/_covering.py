@@ -58,7 +58,7 @@ from leastnoise._strategies._residual_algebra import (
     locate,
     table_sizes,
 )
-from leastnoise._strategies._tables import (
+from leastnoise._strategies._table_weights import (
     Names,
     factor_along,
     residual_coefficients,

@@ -38,7 +38,7 @@ from leastnoise._strategies._residual_algebra import (
     incidence,
     table_sizes,
 )
-from leastnoise._strategies._tables import Names, check_table_size, contrasts, factor_along
+from leastnoise._strategies._table_weights import Names, check_table_size, contrasts, factor_along
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Dense, Operator

@@ -50,7 +50,7 @@ from leastnoise._strategies._residual_algebra import (
     least_error,
     locate,
 )
-from leastnoise._strategies._tables import residual_coefficients
+from leastnoise._strategies._table_weights import residual_coefficients
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, Operator
 from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor

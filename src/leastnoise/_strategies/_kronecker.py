@@ -4,9 +4,9 @@ The strategies are fitted one after the other, along each attribute.
 
 For fixed strategies of all other attributes, the error of a product table is a weighted sum of
 traces along one attribute. Therefore, the strategy of this attribute is fitted to the weighted sum
-of its Gram matrices (block descent). Then the optimisation of ``_tables`` chooses the weights of
-the requested tables and of the joint table. A single large product, split budgets and weighted
-marginals are special cases.
+of its Gram matrices (block descent). Then the optimisation of ``_table_weights`` chooses the
+weights of the requested tables and of the joint table. A single large product, split budgets and
+weighted marginals are special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """
@@ -53,7 +53,7 @@ from leastnoise._strategies._planning_problem import (
     fits_within_a_minute,
     seconds_per_attribute,
 )
-from leastnoise._strategies._tables import (
+from leastnoise._strategies._table_weights import (
     attribute_sets_with_joint,
     factor_along,
     weighted_strategy,

@@ -2,10 +2,10 @@
 
 Suppose that one attribute is queried by nested levels and all others by cells. Then there is a
 candidate table for each level and each requested set of other attributes. In the notation of
-``_error._product``, let a(l) be the precision of level l on a residual space tau of the other
-attributes. a(l) is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times the
-product of 1 / n_i over the attributes of S that are not in tau. The error is the error of levels
-with these precisions.
+``_error._product_covariance``, let a(l) be the precision of level l on a residual space tau of the
+other attributes. a(l) is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times
+the product of 1 / n_i over the attributes of S that are not in tau. The error is the error of
+levels with these precisions.
 
 With Gaussian noise, the error is convex in theta^2. For equal groups, its minimum is the optimum
 over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
@@ -36,7 +36,7 @@ from leastnoise._strategies._planning_problem import (
     base_seconds,
 )
 from leastnoise._strategies._residual_algebra import Errors, Weights, improve_weights, least_error
-from leastnoise._strategies._tables import (
+from leastnoise._strategies._table_weights import (
     Names,
     check_table_size,
     factor_along,

@@ -26,7 +26,7 @@ from leastnoise._families import (
     to_dyadic,
 )
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
-from leastnoise._strategies._tables import (
+from leastnoise._strategies._table_weights import (
     attribute_sets_with_joint,
     factor_along,
     joint_table,

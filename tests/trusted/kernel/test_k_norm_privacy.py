@@ -19,7 +19,7 @@ from leastnoise._trusted.accounting import (
     PureDP,
 )
 from leastnoise._trusted.check import InputError, InternalError
-from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
+from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measurement, simulate
 from leastnoise._trusted.kernel._periods import check_drawable_by_period
 from leastnoise._trusted.linop import Dense, Identity, Prefix, dense
 from leastnoise._trusted.measurements import (
@@ -60,8 +60,8 @@ def loss(plan, before, after):
     largest sum of absolute values over its tables, so the ratio is largest where one noise is 0.
     """
     difference = {
-        index: exact - dict(_measure.exact_answers(plan, after))[index]
-        for index, exact in _measure.exact_answers(plan, before)
+        index: exact - dict(_measurement.exact_answers(plan, after))[index]
+        for index, exact in _measurement.exact_answers(plan, before)
     }
     grouped = {index for group in plan.k_norm_groups().values() for index in group}
     total = Fraction(0)
@@ -314,7 +314,7 @@ def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
     )
     table = Table(DOMAIN, {"a": [0, 1], "c": [0, 1], "b": [0, 0]}, {"pay": [0, 0]})
     exact = [(0, np.array([1, 1])), (1, np.array([1, 0]))]
-    monkeypatch.setattr(_measure, "exact_answers", lambda *_: iter(exact))
+    monkeypatch.setattr(_measurement, "exact_answers", lambda *_: iter(exact))
 
     with pytest.raises(InternalError, match="count different rows"):
-        _measure.draw_answers(measurements, table, SeededEntropy(1))
+        _measurement.draw_answers(measurements, table, SeededEntropy(1))

@@ -28,7 +28,7 @@ from leastnoise._trusted.kernel import (
     Series,
     SystemEntropy,
     UnpaidSeries,
-    _measure,
+    _measurement,
     simulate,
 )
 from leastnoise._trusted.linop import (
@@ -126,8 +126,8 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     recorder = Spy()
     recorder.forget()
-    for name in _measure.SAMPLERS:
-        monkeypatch.setitem(_measure.SAMPLERS, name, recorder)
+    for name in _measurement.SAMPLERS:
+        monkeypatch.setitem(_measurement.SAMPLERS, name, recorder)
     return recorder
 
 
@@ -233,7 +233,7 @@ def test_row_is_exact_answer_plus_one_draw(
     source_type = SeededEntropy if "simulated" in kind_of_release else SystemEntropy
     for batch in (1, 4, 7, 20, 2**18):
         spy.forget()
-        monkeypatch.setattr(_measure, "_BATCH_ROWS", batch)
+        monkeypatch.setattr(_measurement, "_BATCH_ROWS", batch)
         folder = tmp_path / str(batch)
         folder.mkdir()
         observation = observed(kind_of_release, plan, folder)
@@ -262,19 +262,19 @@ def test_row_is_exact_answer_plus_one_draw(
 def test_batch_limits_tables_answered_at_once(
     monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str
 ) -> None:
-    monkeypatch.setattr(_measure, "_BATCH_ROWS", 16)
+    monkeypatch.setattr(_measurement, "_BATCH_ROWS", 16)
     domain = Domain(a=Coded(8), b=Coded(8), c=Coded(8), d=Coded(8))
     blocks = tuple(Block((Factor((name,), operator),), Fraction(1)) for name in names)
     plan = Measurements(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    applied, tables = _measure.apply, []
+    applied, tables = _measurement.apply, []
 
     def watched(of: Operator, cells: Any) -> Any:
         tables.append(cells.size // of.size)
         return applied(of, cells)
 
-    monkeypatch.setattr(_measure, "apply", watched)
+    monkeypatch.setattr(_measurement, "apply", watched)
     values = simulate(
         plan, Table(domain, {name: np.arange(8) for name in "abcd"}), SeededEntropy(1)
     ).values

@@ -28,7 +28,7 @@ from leastnoise._trusted.kernel import (
     Ledger,
     ReleaseContract,
     Series,
-    _measure,
+    _measurement,
     _series,
     answers_from_text,
 )
@@ -67,7 +67,7 @@ def no_draw_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_to_draw(*arguments: object) -> None:
         pytest.fail("something was drawn")
 
-    monkeypatch.setattr(_measure, "draw_answers", refuse_to_draw)
+    monkeypatch.setattr(_measurement, "draw_answers", refuse_to_draw)
     monkeypatch.setattr(_series, "draw_answers", refuse_to_draw)
 
 

@@ -40,7 +40,7 @@ from leastnoise._trusted.kernel import (
     Series,
     SystemEntropy,
     UnpaidSeries,
-    _measure,
+    _measurement,
     _series,
     simulate,
 )
@@ -126,7 +126,7 @@ def test_series_is_paid_before_its_first_step(
     assert len(ledger.entries()) == 1
 
     monkeypatch.setattr(
-        _measure,
+        _measurement,
         "exact_marginals",
         lambda *_: pytest.fail("the rows were touched before the ledger agreed"),
     )

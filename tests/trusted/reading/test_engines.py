@@ -26,7 +26,7 @@ from leastnoise._domain import UnitCount, UnitTotal, ValueCount, rule_of
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
-from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepare_value
+from leastnoise._trusted.reading._rules_sql import Value, amount_of, cell_of, prepare_value
 from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_cases import BERLIN, HOWE, KINDS, MEASURES, PRODUCTS, SQUARES, WEIGHTED

@@ -137,7 +137,7 @@ def test_join_counts_match_pandas_merge(
 ) -> None:
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
     monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
-    monkeypatch.setattr("leastnoise._trusted.reading._frames.CHUNK", 64)
+    monkeypatch.setattr("leastnoise._trusted.reading._frame_sources.CHUNK", 64)
     folders = [tmp_path / "visits", tmp_path / "patients"]
     for folder in folders:
         folder.mkdir()

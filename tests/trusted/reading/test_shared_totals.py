@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._trusted.kernel import _measure
+from leastnoise._trusted.kernel import _measurement
 from simulated import read_table
 from trusted.reading.postgres import table
 
@@ -40,7 +40,7 @@ def test_tables_of_a_group_count_one_snapshot(url, monkeypatch):
         assert has_begun.wait(60)
         for seed in range(3):
             private = read_table(plan, source)
-            exact = dict(_measure.exact_answers(plan.measured(), private))
+            exact = dict(_measurement.exact_answers(plan.measured(), private))
             totals.append({int(counts.sum()) for counts in exact.values()})
             release = ln.release(plan, source, seed=seed)
             assert all(np.isfinite(answer.answer).all() for answer in release.tables)

@@ -48,7 +48,7 @@ from leastnoise._trusted.accounting._deltas import (
     gaussian_is_private,
     zcdp_delta,
 )
-from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private, search_budget
+from leastnoise._trusted.accounting._key_search_cost import KeyRule, keys_are_private, search_budget
 from leastnoise._trusted.accounting._mu import (
     gaussian_epsilon,
     gaussian_mu_squared,

@@ -42,7 +42,7 @@ from leastnoise._trusted.domain._reading import (
     attribute_name,
     number_pattern,
 )
-from leastnoise._trusted.domain.helpers._column_types import NOT_NUMBERS, Holds, type_fault
+from leastnoise._trusted.domain.helpers._column_type_checks import NOT_NUMBERS, Holds, type_fault
 from leastnoise._trusted.domain.helpers._kind import (
     LISTED,
     NULL_LABEL,

@@ -140,8 +140,8 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
     four places of a currency sign (``money1`` to ``money4``). The expression also matches a text
     that has several signs, or only one of the two brackets;
-    `leastnoise._trusted.reading._values.number_reader` refuses it. Blanks are matched possessively,
-    so that the time of a match is proportional to the length of the text.
+    `leastnoise._trusted.reading._value_rules.number_reader` refuses it. Blanks are matched
+    possessively, so that the time of a match is proportional to the length of the text.
 
     >>> number_pattern(Reading(decimal=",")).fullmatch("3,5")["whole"]
     '3'

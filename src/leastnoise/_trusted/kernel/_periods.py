@@ -23,7 +23,7 @@ from leastnoise._trusted.domain import PerUnit, UnitCount
 from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
-from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
+from leastnoise._trusted.kernel._measurement import SAMPLERS, exact_answers
 from leastnoise._trusted.linop import SignedArray, as_int32_if_exact, last_cells
 from leastnoise._trusted.measurements import Block, Measurements, row_scales
 from leastnoise._trusted.table import (

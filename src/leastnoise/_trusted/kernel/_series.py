@@ -50,11 +50,11 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
 from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
-from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
+from leastnoise._trusted.kernel._key_search import FoundKeys, KeySearch
 from leastnoise._trusted.kernel._ledger import Ledger
 from leastnoise._trusted.kernel._ledger_file import Entry
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, RecordedStep
-from leastnoise._trusted.kernel._measure import check_table, draw_answers, verified_cost
+from leastnoise._trusted.kernel._measurement import check_table, draw_answers, verified_cost
 from leastnoise._trusted.kernel._periods import (
     ClosedPeriods,
     answers_of_last_period,
@@ -66,7 +66,7 @@ from leastnoise._trusted.kernel._periods import (
     write_closed,
 )
 from leastnoise._trusted.kernel._plane import LeastCost
-from leastnoise._trusted.kernel._quantiles import QuantileSelection
+from leastnoise._trusted.kernel._quantile_selection import QuantileSelection
 from leastnoise._trusted.kernel.helpers._outcome import (
     answers_from_text,
     cells_from_text,

@@ -1,6 +1,6 @@
 """Choose the ledger that pays for a data set."""
 
-from leastnoise._trusted.ledgers._choice import (
+from leastnoise._trusted.ledgers._ledger_choice import (
     CATEGORY_FOLDER,
     check_no_missing_releases,
     find_ledger,

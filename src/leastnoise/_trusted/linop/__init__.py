@@ -1,6 +1,6 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
-from leastnoise._trusted.linop._functions import (
+from leastnoise._trusted.linop._operator_functions import (
     all_range_ends,
     along,
     apply,

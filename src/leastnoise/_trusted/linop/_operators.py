@@ -2,7 +2,7 @@
 
 An operator represents an integer matrix with ``rows`` queries over ``size`` cells. It contains no
 noise: the scale of a row's noise belongs to the plan. The functions of operators are in
-``_functions`` and are dispatched by the operator's class.
+``_operator_functions`` and are dispatched by the operator's class.
 """
 
 from dataclasses import dataclass, field, fields

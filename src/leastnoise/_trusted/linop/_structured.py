@@ -10,7 +10,7 @@ import numpy as np
 
 from leastnoise._trusted.check import refuse, whole
 from leastnoise._trusted.check.arrays import Array, IntArray
-from leastnoise._trusted.linop._functions import (
+from leastnoise._trusted.linop._operator_functions import (
     apply,
     block_sums,
     check_column_sum_bound,

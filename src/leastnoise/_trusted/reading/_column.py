@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.domain import READ_AS_IT_IS, Holds, Measure, PerCellBound, Reading, Rule
-from leastnoise._trusted.reading._values import stamp_text
+from leastnoise._trusted.reading._value_rules import stamp_text
 from leastnoise._trusted.reading._words import (
     MOST_SMALL,
     WORD,

@@ -36,7 +36,7 @@ from leastnoise._trusted.reading._column import (
     by_value,
     stateless,
 )
-from leastnoise._trusted.reading._values import (
+from leastnoise._trusted.reading._value_rules import (
     NO_DAY,
     counted_seconds,
     is_counted_in_utc,

@@ -38,7 +38,7 @@ from leastnoise._trusted.reading._column import (
     chunk_batches,
     unsupported_column,
 )
-from leastnoise._trusted.reading._sql import (
+from leastnoise._trusted.reading._rules_sql import (
     ContentKind,
     Expression,
     Value,

@@ -25,7 +25,7 @@ from leastnoise._trusted.reading._engine import (
     engine_source,
     values_of,
 )
-from leastnoise._trusted.reading._sql import Expression, sql
+from leastnoise._trusted.reading._rules_sql import Expression, sql
 from leastnoise._trusted.reading.helpers._connections import check_scheme, explain_failure
 from leastnoise._trusted.reading.helpers._locations import (
     FORBIDDEN_TABLE,

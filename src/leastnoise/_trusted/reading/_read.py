@@ -80,7 +80,7 @@ from leastnoise._trusted.reading._units import (
     lacking_rows,
     usage_table,
 )
-from leastnoise._trusted.reading._values import is_null, value_as_text
+from leastnoise._trusted.reading._value_rules import is_null, value_as_text
 from leastnoise._trusted.reading.helpers._locations import (
     CSV,
     NO_MATCH,
@@ -1028,7 +1028,7 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
         return open_files(source)
     if isinstance(source, DatabaseTable):
         if (url := source.url()).startswith("duckdb://"):
-            from leastnoise._trusted.reading._frames import open_database
+            from leastnoise._trusted.reading._frame_sources import open_database
 
             return open_database(source, url.removeprefix("duckdb://"))
         from leastnoise._trusted.reading._postgres import open_postgres
@@ -1045,10 +1045,10 @@ def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
 
         return open_spark(source)
     if type(source).__name__ == "DuckDBPyRelation":
-        from leastnoise._trusted.reading._frames import open_relation
+        from leastnoise._trusted.reading._frame_sources import open_relation
 
         return open_relation(source)
-    from leastnoise._trusted.reading._frames import open_frame
+    from leastnoise._trusted.reading._frame_sources import open_frame
 
     opened = open_frame(source)
     if opened is None:

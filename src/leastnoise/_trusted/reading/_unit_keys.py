@@ -29,7 +29,7 @@ from leastnoise._trusted.reading._key_sets import (
     TextSet,
     WordSet,
 )
-from leastnoise._trusted.reading._values import is_null, value_as_text, without_zeros
+from leastnoise._trusted.reading._value_rules import is_null, value_as_text, without_zeros
 from leastnoise._trusted.reading._words import WORD, WordPairs, Words, word_pairs_of, words_of
 
 # Prefix of keys that are not text. UTF-8 never contains this byte.

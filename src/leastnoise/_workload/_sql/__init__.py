@@ -9,7 +9,8 @@ from leastnoise._workload._sql._combinations import (
     LinearSum,
     WindowFrame,
 )
-from leastnoise._workload._sql._functions import SqlSettings, join_columns, parse_day
+from leastnoise._workload._sql._expression_values import UNDECIDED
+from leastnoise._workload._sql._function_translation import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql._query import (
     ReleasedColumns,
     count_groups,
@@ -35,4 +36,3 @@ from leastnoise._workload._sql._statement import (
     high_column,
     low_column,
 )
-from leastnoise._workload._sql._values import UNDECIDED

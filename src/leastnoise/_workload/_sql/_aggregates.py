@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._workload._sql._columns import ColumnReader
+from leastnoise._workload._sql._column_references import ColumnReader
 from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
@@ -20,8 +20,13 @@ from leastnoise._workload._sql._conditions import (
     overlap,
     subtract,
 )
+from leastnoise._workload._sql._expression_values import (
+    Node,
+    constant_number,
+    function_name,
+    refused,
+)
 from leastnoise._workload._sql._statement import Aggregate
-from leastnoise._workload._sql._values import Node, constant_number, function_name, refused
 from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[CellBox, ...]

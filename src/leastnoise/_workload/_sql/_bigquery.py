@@ -9,7 +9,7 @@ on Monday, so dates are moved by some days before truncation, and back after it.
 
 from typing import Any
 
-from leastnoise._workload._sql._values import Node
+from leastnoise._workload._sql._expression_values import Node
 
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR")
 _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")

@@ -9,7 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._domain import Bins, Edges
-from leastnoise._workload._sql._values import Node, constant_number, number_literal, refused
+from leastnoise._workload._sql._expression_values import (
+    Node,
+    constant_number,
+    number_literal,
+    refused,
+)
 
 MOST_BUCKETS = 1000  # the most buckets of one expression
 

@@ -9,7 +9,7 @@ covariances of the answers. For other expressions no interval is computed.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leastnoise._workload._sql._values import Node
+from leastnoise._workload._sql._expression_values import Node
 
 _MONOTONE = ("Paren", "Alias", "Neg", "Round", "Floor", "Ceil", "Exp", "Trunc")
 _OF_BOTH_SIDES = ("Add", "Sub", "Mul")

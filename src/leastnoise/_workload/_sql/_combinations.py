@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from leastnoise._workload._sql._values import Node, constant_number
+from leastnoise._workload._sql._expression_values import Node, constant_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql._values import ColumnParts, refused
+from leastnoise._workload._sql._expression_values import ColumnParts, refused
 
 _MOST_BOXES = 64  # products of ranges that OR forms; each AND multiplies their number
 

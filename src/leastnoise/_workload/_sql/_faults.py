@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql._values import Node
+from leastnoise._workload._sql._expression_values import Node
 
 
 @dataclass

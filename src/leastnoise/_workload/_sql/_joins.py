@@ -12,9 +12,9 @@ from typing import Any
 
 from leastnoise._domain import Kind
 from leastnoise._trusted.check import InputError
-from leastnoise._workload._sql._columns import ColumnReader, add_condition, terms
-from leastnoise._workload._sql._functions import JoinColumns
-from leastnoise._workload._sql._values import Node, refused
+from leastnoise._workload._sql._column_references import ColumnReader, add_condition, terms
+from leastnoise._workload._sql._expression_values import Node, refused
+from leastnoise._workload._sql._function_translation import JoinColumns
 
 JOIN_ADVICE = (
     "Declare the table in [source.join]; or declare a public table whose key is an attribute as "

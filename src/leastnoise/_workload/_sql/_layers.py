@@ -7,13 +7,13 @@ the merged SELECT follow from the covariances of its answers.
 
 from collections.abc import Iterator
 
-from leastnoise._workload._sql._columns import (
+from leastnoise._workload._sql._column_references import (
     ColumnReader,
     clause_columns,
     own_columns,
     replace_column,
 )
-from leastnoise._workload._sql._values import Node
+from leastnoise._workload._sql._expression_values import Node
 
 GROUP_NAME = "group name"
 """The key of a node's metadata with the name of a column of groups."""

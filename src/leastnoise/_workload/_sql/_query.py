@@ -14,6 +14,7 @@ import numpy as np
 
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array
+from leastnoise._workload._sql._expression_values import plain_value, released_database
 from leastnoise._workload._sql._statement import (
     Selection,
     Statement,
@@ -26,7 +27,6 @@ from leastnoise._workload._sql._statement import (
     low_column,
     table_name,
 )
-from leastnoise._workload._sql._values import plain_value, released_database
 
 ReleasedColumns = Mapping[str, Array]
 """The columns of a released table: answers, and the ends of their intervals."""

@@ -12,9 +12,14 @@ from typing import Any
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql._column_intervals import NoiseInterval, expression_noise
-from leastnoise._workload._sql._columns import ColumnReader, clause_columns, replace_column
+from leastnoise._workload._sql._column_references import (
+    ColumnReader,
+    clause_columns,
+    replace_column,
+)
+from leastnoise._workload._sql._expression_values import Node, refused
 from leastnoise._workload._sql._faults import Faults
-from leastnoise._workload._sql._functions import NO_TODAY, SqlSettings, is_current_time
+from leastnoise._workload._sql._function_translation import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql._joins import without_joins
 from leastnoise._workload._sql._layers import with_groups_of
 from leastnoise._workload._sql._query import check_query
@@ -45,7 +50,6 @@ from leastnoise._workload._sql._statement import (
     high_column,
     low_column,
 )
-from leastnoise._workload._sql._values import Node, refused
 
 _QUERY_CLAUSES = {
     *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),

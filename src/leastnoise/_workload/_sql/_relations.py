@@ -7,8 +7,13 @@ condition ``key IN (SELECT key ...)``. An example is a join with the five larges
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from leastnoise._workload._sql._columns import add_condition, clause_columns, own_columns, terms
-from leastnoise._workload._sql._values import Node, refused, released_database
+from leastnoise._workload._sql._column_references import (
+    add_condition,
+    clause_columns,
+    own_columns,
+    terms,
+)
+from leastnoise._workload._sql._expression_values import Node, refused, released_database
 
 TreeOf = Callable[[Node], Node | None]
 """From a relation of FROM to the tree of its query; None of a table of rows."""

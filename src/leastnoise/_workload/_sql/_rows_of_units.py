@@ -4,7 +4,7 @@ The number of rows of a single unit is never published. The mean of these number
 rows divided by the number of units. The sum of the units' numbers of rows is the number of rows.
 """
 
-from leastnoise._workload._sql._values import Node
+from leastnoise._workload._sql._expression_values import Node
 
 _INNER_CLAUSES = {"kind", "expressions", "from_", "where", "group"}
 

@@ -15,7 +15,7 @@ from leastnoise._domain import Bins, Categories, Dates, Edges
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql._aggregates import AggregateReader, Boxes
 from leastnoise._workload._sql._column_intervals import NoiseInterval, expression_noise
-from leastnoise._workload._sql._columns import ColumnReader, own_columns, terms
+from leastnoise._workload._sql._column_references import ColumnReader, own_columns, terms
 from leastnoise._workload._sql._combinations import (
     AnswerExpression,
     AnswerTerm,
@@ -35,6 +35,7 @@ from leastnoise._workload._sql._conditions import (
     merge,
     overlap,
 )
+from leastnoise._workload._sql._expression_values import Node, constant_number, refused
 from leastnoise._workload._sql._faults import Faults
 from leastnoise._workload._sql._layers import GROUP_NAME
 from leastnoise._workload._sql._statement import (
@@ -53,7 +54,6 @@ from leastnoise._workload._sql._statement import (
     published_parts,
     table_name,
 )
-from leastnoise._workload._sql._values import Node, constant_number, refused
 
 CLAUSE_ADVICE = {
     "join": "A second table is joined in [source.join]; the statement then names one table",

@@ -1,9 +1,9 @@
 """SQL front end: statements with SELECT and GROUP BY become one workload.
 
 A text is split into statements, and each statement is read over the domain (`_reader`).
-Conditions and groups are computed for every value that a column can hold (`_values`). If an answer
-counts nulls or values outside the domain, their attribute gets a cell for them. This does not
-depend on data. Then each statement requests its tables (`_statement`).
+Conditions and groups are computed for every value that a column can hold (`_expression_values`). If
+an answer counts nulls or values outside the domain, their attribute gets a cell for them. This does
+not depend on data. Then each statement requests its tables (`_statement`).
 """
 
 import datetime as dt
@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
+from leastnoise._workload._sql._expression_values import UNDECIDED, Node
 from leastnoise._workload._sql._faults import Faults, FaultsError
-from leastnoise._workload._sql._functions import (
+from leastnoise._workload._sql._function_translation import (
     SqlSettings,
     in_duckdb,
     join_columns,
@@ -24,7 +25,6 @@ from leastnoise._workload._sql._functions import (
 )
 from leastnoise._workload._sql._reader import StatementReader
 from leastnoise._workload._sql._statement import GroupColumn, Statement, group_queries, place_groups
-from leastnoise._workload._sql._values import UNDECIDED, Node
 from leastnoise._workload._workload import Workload, together
 
 _MOST_STATEMENTS = 200  # the most statements in one text; more could take minutes to read

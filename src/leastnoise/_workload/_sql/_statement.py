@@ -1,9 +1,9 @@
 """Defines SQL statements as released tables and a query on them.
 
 Groups and conditions refer to the parts of a column
-(`leastnoise._workload._sql._values.ColumnParts`). The parts are its regular cells, nulls, and
-values outside the domain. Nulls and values outside the domain may have no cell. `place_groups`
-finds the cells of every group, and the parts that need a separate cell.
+(`leastnoise._workload._sql._expression_values.ColumnParts`). The parts are its regular cells,
+nulls, and values outside the domain. Nulls and values outside the domain may have no cell.
+`place_groups` finds the cells of every group, and the parts that need a separate cell.
 """
 
 import math
@@ -17,7 +17,7 @@ from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
 from leastnoise._workload._sql._combinations import AnswerExpression
 from leastnoise._workload._sql._conditions import CellBox, both, keeps_nothing
-from leastnoise._workload._sql._values import UNDECIDED, ColumnParts, refused
+from leastnoise._workload._sql._expression_values import UNDECIDED, ColumnParts, refused
 from leastnoise._workload._workload import (
     Workload,
     correlation_queries,

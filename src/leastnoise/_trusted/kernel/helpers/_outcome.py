@@ -12,7 +12,7 @@ import numpy as np
 
 from leastnoise._trusted.check import LedgerError
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.kernel._keys import FoundKeys
+from leastnoise._trusted.kernel._key_search import FoundKeys
 from leastnoise._trusted.linop import (
     SignedArray,
     array_from_json,

@@ -6,7 +6,7 @@ This file is not trusted: column sums, and so privacy costs, do not use its func
 import numpy as np
 
 from leastnoise._trusted.check.arrays import Array
-from leastnoise._trusted.linop._functions import apply_transpose, multiply_first_axis
+from leastnoise._trusted.linop._operator_functions import apply_transpose, multiply_first_axis
 from leastnoise._trusted.linop._operators import Dense, DiagonalAndRows, Identity
 from leastnoise._trusted.linop._structured import (
     Coarse,

@@ -13,13 +13,13 @@ import numpy as np
 from leastnoise._error import block_variance
 from leastnoise._estimation import BucketExpansion, Estimator, Outcome, join_observations
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms._choice import Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
     NoStructureFinding,
     Run,
 )
+from leastnoise._mechanisms._strategy_choice import Search, noise_kinds
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError

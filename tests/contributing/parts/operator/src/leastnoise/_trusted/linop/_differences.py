@@ -10,7 +10,7 @@ import numpy as np
 
 from leastnoise._trusted.check import whole
 from leastnoise._trusted.check.arrays import Array, IntArray
-from leastnoise._trusted.linop._functions import (
+from leastnoise._trusted.linop._operator_functions import (
     apply,
     apply_transpose,
     check_column_sum_bound,

@@ -15,7 +15,7 @@ from leastnoise._workload._sql._conditions import (
     overlap,
     unite,
 )
-from leastnoise._workload._sql._values import (
+from leastnoise._workload._sql._expression_values import (
     UNDECIDED,
     Attribute,
     ColumnParts,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._error._moments import Gradient, MomentScales, predictor_rows
+from leastnoise._error._moment_errors import Gradient, MomentScales, predictor_rows
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check.arrays import FloatArray
 

@@ -7,7 +7,7 @@ double quotes, and other characters. Other characters are copied.
 import re
 from typing import Any
 
-from leastnoise._workload._sql._values import Node, refused
+from leastnoise._workload._sql._expression_values import Node, refused
 
 _NUMBERS = {
     "YYYY": "%Y",

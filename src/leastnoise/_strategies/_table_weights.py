@@ -2,11 +2,11 @@
 
 The optimisation is diagonal in the residual basis.
 
-In the notation of ``_error._product``, let a table measure the product of the attributes'
-strategies over a set S with weight theta. The table adds a term to lambda(tau): theta^2 times the
-product of 1 / kappa_i over S without tau. The workload's total squared error is the sum over tau of
-c(tau) / lambda(tau). Sums of a measure are queries on a second data vector. They use the same
-budget.
+In the notation of ``_error._product_covariance``, let a table measure the product of the
+attributes' strategies over a set S with weight theta. The table adds a term to lambda(tau): theta^2
+times the product of 1 / kappa_i over S without tau. The workload's total squared error is the sum
+over tau of c(tau) / lambda(tau). Sums of a measure are queries on a second data vector. They use
+the same budget.
 
 The planners of this file use this optimisation. ``identity`` measures every cell of the joint
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is

@@ -17,8 +17,13 @@ from leastnoise._workload._sql._bigquery import (
     truncated_time,
 )
 from leastnoise._workload._sql._buckets import MOST_BUCKETS
-from leastnoise._workload._sql._formats import formatted_time
-from leastnoise._workload._sql._values import Node, constant_number, number_literal, refused
+from leastnoise._workload._sql._expression_values import (
+    Node,
+    constant_number,
+    number_literal,
+    refused,
+)
+from leastnoise._workload._sql._to_char_formats import formatted_time
 
 JoinColumns = tuple[str, str]
 """The column of a source and the column of a further table that are joined."""

@@ -20,7 +20,6 @@ from leastnoise._domain import Domain
 from leastnoise._error import LEVEL
 from leastnoise._estimation import CatalogueText, Outcome, join_observations
 from leastnoise._fitting import choice_distance, pure_share
-from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -30,6 +29,7 @@ from leastnoise._mechanisms._protocol import (
     require_adaptive,
     require_details,
 )
+from leastnoise._mechanisms._strategy_choice import Search, choose_plan
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, refuse, whole

@@ -35,7 +35,6 @@ from leastnoise._estimation import (
     read_public,
 )
 from leastnoise._fitting import fit_noise_scales, rescale_noise
-from leastnoise._mechanisms._choice import Search, choose_plan, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -50,6 +49,7 @@ from leastnoise._mechanisms._protocol import (
     step_privacy,
     summarize_reference,
 )
+from leastnoise._mechanisms._strategy_choice import Search, choose_plan, noise_kinds
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,

@@ -5,10 +5,10 @@ The first mechanism that supports a strategy and a workload is used.
 
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._linear import Linear
-from leastnoise._mechanisms._model import Model
+from leastnoise._mechanisms._model_mechanism import Model
 from leastnoise._mechanisms._protocol import Mechanism
-from leastnoise._mechanisms._quantiles import SelectedQuantiles
-from leastnoise._mechanisms._sums import TruncatedSums
+from leastnoise._mechanisms._quantile_mechanism import SelectedQuantiles
+from leastnoise._mechanisms._sums_mechanism import TruncatedSums
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 

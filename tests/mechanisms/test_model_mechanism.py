@@ -15,8 +15,8 @@ from estimation.agreement import disagreement
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import block_variance
 from leastnoise._estimation import Answer, ModelEstimator, ShrunkToModel, locally_non_negative
-from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
-from leastnoise._mechanisms._model import setting_from_plan
+from leastnoise._mechanisms import Search, _model_mechanism, mechanism_for, mechanism_of
+from leastnoise._mechanisms._model_mechanism import setting_from_plan
 from leastnoise._pages import format_public_facts
 from leastnoise._plan import Plan
 from leastnoise._release import make_records
@@ -43,12 +43,12 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 @pytest.fixture(autouse=True)
 def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the reference measure tables by name, without the slow search."""
-    choose_plan = _model.choose_plan
+    choose_plan = _model_mechanism.choose_plan
 
     def choose_by_name(workload: Workload, privacy: Privacy, search: Search) -> object:
         return choose_plan(workload, privacy, replace(search, strategy="marginals"))
 
-    monkeypatch.setattr(_model, "choose_plan", choose_by_name)
+    monkeypatch.setattr(_model_mechanism, "choose_plan", choose_by_name)
 
 
 @lru_cache(maxsize=4)

@@ -26,7 +26,7 @@ from leastnoise._trusted.reading._column import (
     to_column,
     unsupported_column,
 )
-from leastnoise._trusted.reading._values import unless_it_raises
+from leastnoise._trusted.reading._value_rules import unless_it_raises
 from leastnoise._trusted.reading.helpers._column_types import (
     arrow_value_types,
     database_value_types,

@@ -21,7 +21,7 @@ from leastnoise._planning import SeriesOptions, period_errors, series_of, trunca
 from leastnoise._progress import RowProgress
 from leastnoise._publication import check_target, lock_output, open_draft
 from leastnoise._release import NO_RECEIPT, Release
-from leastnoise._session._guard import find_waiting_guard, pay_for_guard
+from leastnoise._session._guard_counts import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
     check_affordable_at_first,

@@ -44,7 +44,7 @@ from leastnoise._families import (
     sum_grams,
 )
 from leastnoise._strategies._planning_problem import Strategy
-from leastnoise._strategies._tables import attribute_sets_with_joint, weighted_strategy
+from leastnoise._strategies._table_weights import attribute_sets_with_joint, weighted_strategy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Coarse, Dense, Identity, Total

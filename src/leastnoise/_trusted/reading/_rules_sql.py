@@ -31,7 +31,7 @@ from leastnoise._trusted.domain import (
     ValueCount,
 )
 from leastnoise._trusted.reading._unit_keys import null_keys
-from leastnoise._trusted.reading._values import (
+from leastnoise._trusted.reading._value_rules import (
     DAY,
     EXCEL_OF_1970,
     IN_A_SECOND,
