@@ -141,7 +141,9 @@ def test_one_file_chooses_the_ledger_that_pays():
     assert creating_files == {"_trusted/ledgers/_ledger_choice.py"}
     assert files_with("Ledger.create(", "_session/*.py") == set()
     paying_files = files_with("Series.paid(", "*.py")
-    assert paying_files == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
+    assert paying_files == {
+        f"_session/{name}.py" for name in ("_session", "_guard_counts", "_series_publication")
+    }
     # A guard pays from the ledger of its release.
     for path in paying_files - {"_session/_guard_counts.py"}:
         code = code_of(FOLDER / path)

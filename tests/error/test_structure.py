@@ -42,7 +42,7 @@ def is_small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     for limit in (
         "_structure._MOST_QUICK_CELLS",
         "_structure.MOST_DENSE",
-        "_product._LEAST_BATCHED_PRODUCTS",
+        "_product_covariance._LEAST_BATCHED_PRODUCTS",
     ):
         monkeypatch.setattr(f"leastnoise._error.{limit}", 0)
     return False
@@ -260,8 +260,8 @@ def test_unlisted_answers_bound_the_largest_error(
     exact_errors = [by_measure[product.measure].errors(product) for product in case.workload]
     most_too_large = 1.6 if "levels" in case.name else math.inf
     for name in (
-        "_product.MOST_LISTED",
-        "_product._MOST_SORTED",
+        "_product_covariance.MOST_LISTED",
+        "_product_covariance._MOST_SORTED",
         "_joint.MOST_LISTED",
         "_structure.MOST_LISTED",
     ):

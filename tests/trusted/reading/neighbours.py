@@ -270,7 +270,7 @@ class Pair:
     def tables(self):
         """Return the rows of both tables."""
         with ExitStack() as stack:
-            for name in ("_column", "_files", "_frames"):
+            for name in ("_column", "_files", "_frame_sources"):
                 stack.enter_context(
                     mock.patch(f"leastnoise._trusted.reading.{name}.CHUNK", self.limits["CHUNK"])
                 )

@@ -192,7 +192,7 @@ def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
         sex=Categories(SEX, outside="other", null="other"),
     )
     expected = rows_of(read(everything, domain))
-    for name in ("_column", "_files", "_frames"):
+    for name in ("_column", "_files", "_frame_sources"):
         monkeypatch.setattr(f"leastnoise._trusted.reading.{name}.CHUNK", 3)
     monkeypatch.setattr("leastnoise._trusted.reading._lines.BLOCK", 40)
     calls = []
