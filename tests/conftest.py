@@ -3,7 +3,6 @@
 import atexit
 import gc
 import os
-from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
@@ -25,7 +24,7 @@ hypothesis.settings.load_profile("project")
 
 
 @pytest.fixture
-def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def kept_plans(tmp_path_factory, monkeypatch):
     """Keep plans for the whole run of the tests, so that the same question is planned once."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -34,14 +33,14 @@ def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
+def fork_server():
     """Start a server that forks processes which have imported the package."""
     server = ForkServer()
     yield server
     server.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Mark the tests of Spark as slow: a session takes many seconds to start."""
     for item in items:
         if "[spark" in item.name or "spark_session" in getattr(item, "fixturenames", ()):
@@ -49,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Keep what is collected out of the garbage collector, which would search it many times."""
     gc.disable()
     try:

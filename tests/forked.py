@@ -12,11 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
 # What a release loads; none of it starts a thread, which a fork would lose.
 LOADED = ("leastnoise._cli._release", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "duckdb")
@@ -25,7 +22,7 @@ SERVER = 'from forked import next_program\nexec(next_program(), {"__name__": "__
 BETWEEN_POLLS = 0.01  # seconds
 
 
-def next_program() -> CodeType:
+def next_program():
     """Fork a process for each request; return its program within it, and never elsewhere."""
     for module in LOADED:
         import_module(module)
@@ -43,7 +40,7 @@ def next_program() -> CodeType:
     raise SystemExit
 
 
-def program_of(request: dict[str, Any]) -> CodeType:
+def program_of(request):
     """Give this process the files, folder, environment and arguments of a request."""
     for descriptor, (path, flags) in enumerate(
         [
@@ -65,19 +62,19 @@ def program_of(request: dict[str, Any]) -> CodeType:
 class Forked:
     """A process of a `ForkServer`, with the methods of `subprocess.Popen`."""
 
-    def __init__(self, server: "ForkServer", pid: int, output: Path, errors: Path) -> None:
+    def __init__(self, server, pid, output, errors):
         self.pid = pid
         self.returncode: int | None = None
         self._server = server
         self._streams = (output, errors)
 
-    def poll(self) -> int | None:
+    def poll(self):
         """Return the exit code, negative of a signal, or None while it runs."""
         if self.returncode is None:
             self.returncode = self._server.reply({"poll": self.pid})
         return self.returncode
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout):
         """Return the exit code once the process has ended."""
         end = time.monotonic() + timeout
         while (code := self.poll()) is None:
@@ -86,18 +83,18 @@ class Forked:
             time.sleep(BETWEEN_POLLS)
         return code
 
-    def communicate(self, timeout: float) -> tuple[str, str]:
+    def communicate(self, timeout):
         """Return what it wrote once it has ended."""
         self.wait(timeout)
         output, errors = (stream.read_text(encoding="utf-8") for stream in self._streams)
         return output, errors
 
-    def send_signal(self, number: int) -> None:
+    def send_signal(self, number):
         """Send a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def kill(self) -> None:
+    def kill(self):
         """End it at once, unless it has ended."""
         self.send_signal(signal.SIGKILL)
 
@@ -105,7 +102,7 @@ class Forked:
 class ForkServer:
     """The process that the others are forked from."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         # with threads of its own, a library would not work in a forked process
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         folders = [str(Path(__file__).parent), environment.get("PYTHONPATH", "")]
@@ -120,7 +117,7 @@ class ForkServer:
         self._streams = tempfile.TemporaryDirectory()
         self._number = 0
 
-    def start(self, program: str, arguments: Sequence[str], environment: dict[str, str]) -> Forked:
+    def start(self, program, arguments, environment):
         """Run a program in the current folder."""
         self._number += 1
         output, errors = (
@@ -138,7 +135,7 @@ class ForkServer:
         }
         return Forked(self, self.reply(request), output, errors)
 
-    def reply(self, request: dict[str, Any]) -> Any:
+    def reply(self, request):
         """Return the answer of the server to a request."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -146,7 +143,7 @@ class ForkServer:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def close(self) -> None:
+    def close(self):
         """End the server."""
         self._process.communicate()
         self._streams.cleanup()

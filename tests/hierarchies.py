@@ -5,7 +5,7 @@ import numpy as np
 PLACES = [f"{state}{county}{place}" for state in "12" for county in "123" for place in "0123"]
 
 
-def domain_spec(ages: int, level: str, width: int) -> str:
+def domain_spec(ages, level, width):
     """The domain in TOML: places, sexes and ages from 0, with a level of ages of this width."""
     return f"""
 [domain.place]
@@ -23,6 +23,6 @@ levels.{level} = {{ width = {width} }}
 """
 
 
-def draw_places(generator: np.random.Generator, rows: int) -> np.ndarray:
+def draw_places(generator, rows):
     """A place for each row; a few places have most of the rows."""
     return generator.choice(PLACES, rows, p=generator.dirichlet(np.full(len(PLACES), 0.3)))

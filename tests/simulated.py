@@ -1,31 +1,25 @@
 """Many simulations and releases of one plan in one draw."""
 
-from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
 from behind_the_wall import verified_cost
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import Plan
-from leastnoise._release import Options, Release, build_release
+from leastnoise._release import Options, build_release
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measurement
-from leastnoise._trusted.measurements import Measurements, Observation
-from leastnoise._trusted.table import Table
+from leastnoise._trusted.measurements import Observation
 
 
 class _Listed(list[np.ndarray]):
     """What is set at any place, in the order in which it was set."""
 
-    def __setitem__(self, place: object, value: np.ndarray) -> None:
+    def __setitem__(self, place, value):
         self.append(value)
 
 
-def simulations(
-    measurements: Measurements, table: Table, count: int, seed: int
-) -> list[Observation]:
+def simulations(measurements, table, count, seed):
     """Return observations as `simulate` makes them, with answers computed only once.
 
     Plan and table are checked, the table is counted, and the scales are computed once.
@@ -51,15 +45,13 @@ def simulations(
     ]
 
 
-def exact_answers(measurements: Measurements, table: Table) -> list[np.ndarray]:
+def exact_answers(measurements, table):
     """The answers of each block, flat and without noise."""
     answers = dict(_measurement.exact_answers(measurements, table))
     return [answers[at].ravel() for at in range(len(measurements.blocks))]
 
 
-def releases(
-    plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
-) -> Iterator[Release]:
+def releases(plan, rows, seeds, options=None):
     """Yield a release for each seed, after one check of the plan and one reading of rows."""
     run = mechanism_of(plan).prepare(plan)
     contract = release_contract(plan)

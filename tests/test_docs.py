@@ -69,19 +69,19 @@ NO_PROSE = (
 )
 
 
-def section(title: str) -> str:
+def section(title):
     """Return one section of the page on notation."""
     return NOTATION.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def glossary_terms() -> set[str]:
+def glossary_terms():
     """Return the explained terms, the names of the symbols and the terms that are kept apart."""
     names = re.findall(r"^\| ([\w ]+) \|(?:[^|]*\|){3}$", section("Symbols"), flags=re.MULTILINE)
     apart = re.findall(r"\*\*([\w -]+)\*\*", section("Terms kept apart"))
     return {*site.glossary(), *(set(names) - {"name"}), *(term.lower() for term in apart)}
 
 
-def other_spellings() -> dict[str, str]:
+def other_spellings():
     """Return the term to write for each spelling that the page on notation lists beside it."""
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section("Spellings"), flags=re.MULTILINE)
     return {
@@ -89,7 +89,7 @@ def other_spellings() -> dict[str, str]:
     }
 
 
-def misspelt(text: str) -> list[str]:
+def misspelt(text):
     """List the lines of a page with another spelling of a term, and the term to write."""
     for pattern in NO_PROSE:
         text = pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
@@ -159,7 +159,7 @@ def test_architecture_page_lists_every_folder():
     } == set()
 
 
-def crowded_listings(text: str) -> list[str]:
+def crowded_listings(text):
     """Return the lines of indented blocks that name two commands of the program."""
     lines = re.findall(r"^ {4}.*$", text, flags=re.MULTILINE)
     return [line for line in lines if len(re.findall(r"\bleastnoise [a-z-]+\b", line)) > 1]
@@ -235,7 +235,7 @@ def test_peer_code_on_pages_is_run_by_make_peers():
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def numbers(text: str) -> list[float]:
+def numbers(text):
     """Return the numbers of a text."""
     return [float(number) for number in NUMBER.findall(text)]
 

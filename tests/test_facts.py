@@ -20,7 +20,7 @@ def ledger(tmp_path):
     return ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
 
 
-def fact_texts(value) -> dict[str, str]:
+def fact_texts(value):
     return {fact.key: fact.text for fact in list_facts(describe(value))}
 
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -70,21 +69,21 @@ SEEDED = (
 parse = cache(ast.parse)  # several rules look at each file
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     return str(path.relative_to(ROOT))
 
 
-def read(path: Path) -> str:
+def read(path):
     return path.read_text(encoding="utf-8")
 
 
 @cache
-def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
+def nodes_of(tree):
     """Return all nodes of a file; walking through them takes longer than any rule."""
     return tuple(ast.walk(tree))
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def imported(tree):
     """Yield the line and the dotted name of every import, inside functions too."""
     for node in nodes_of(tree):
         if isinstance(node, ast.Import):
@@ -100,11 +99,11 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{module}.{alias.name}" if is_module else module
 
 
-def module_name(package: str) -> str:
+def module_name(package):
     return ".".join(filter(None, ["leastnoise", package.replace("/", ".")]))
 
 
-def sort_key(name: str) -> tuple[int, str]:
+def sort_key(name):
     """Order CONSTANTS, then Classes, then functions, as ruff's RUF022 does."""
     return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2, name)
 
@@ -112,7 +111,7 @@ def sort_key(name: str) -> tuple[int, str]:
 # --- the code -------------------------------------------------------------------------------------
 
 
-def exported(module: ModuleType) -> list[str]:
+def exported(module):
     """Return the names that a package lists or, of a private one, imports from its own files."""
     if hasattr(module, "__all__") or not getattr(module, "__file__", ""):
         return list(getattr(module, "__all__", []))
@@ -125,7 +124,7 @@ def exported(module: ModuleType) -> list[str]:
 
 
 @pytest.mark.parametrize("package", ["", *PACKAGES])
-def test_exported_names_are_public_and_importable(package: str) -> None:
+def test_exported_names_are_public_and_importable(package):
     module = importlib.import_module(module_name(package))
     names = exported(module)
     assert names == sorted(names, key=sort_key) or package
@@ -134,7 +133,7 @@ def test_exported_names_are_public_and_importable(package: str) -> None:
     assert [name for name in names if name.startswith("_") and name != "__version__"] == []
 
 
-def test_every_module_can_be_imported() -> None:
+def test_every_module_can_be_imported():
     import leastnoise
 
     assert (SOURCE / "py.typed").exists()
@@ -152,7 +151,7 @@ def test_every_module_can_be_imported() -> None:
 NOT_TRUSTED = {f"leastnoise.{file.removesuffix('.py').replace('/', '.')}" for file in HELPERS}
 
 
-def undocumented(module: ModuleType) -> list[str]:
+def undocumented(module):
     """List exported classes without a docstring and exported functions without an example."""
     complaints = []
     for name in exported(module):
@@ -171,12 +170,12 @@ def undocumented(module: ModuleType) -> list[str]:
 
 @pytest.mark.parametrize("package", ["", *TRUSTED_PACKAGES])
 def test_public_and_trusted_members_are_documented(
-    package: str,
-) -> None:
+    package,
+):
     assert undocumented(importlib.import_module(module_name(package))) == []
 
 
-def test_missing_documentation_is_detected() -> None:
+def test_missing_documentation_is_detected():
     module = ModuleType("leastnoise.bad")
     source = (
         "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\ndef b():\n"
@@ -204,7 +203,7 @@ CLASSES_ASKED_FOR_IN = (
 ARRAYS = {f"npt.NDArray[{kind}]" for kind in ("np.float64", "np.int64", "np.bool_", "Any")}
 
 
-def asks_for_class(node: ast.AST) -> bool:
+def asks_for_class(node):
     """Tell whether it is isinstance() with the class of an operator or of a structure."""
     is_question = (
         isinstance(node, ast.Call)
@@ -218,7 +217,7 @@ def asks_for_class(node: ast.AST) -> bool:
     return bool(STRUCTURES & names)
 
 
-def package_of(relative: str) -> str:
+def package_of(relative):
     """Return the package of a file, named by its path; a package may be one file."""
     folder, _, file = relative.rpartition("/")
     if folder.startswith("_trusted/"):
@@ -228,7 +227,7 @@ def package_of(relative: str) -> str:
     return "" if file.startswith("__") else file.removesuffix(".py")
 
 
-def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
+def faulty_expressions(relative, tree):
     """Yield what the expressions of a file do against the rules."""
     seeded = relative.startswith(SEEDED)
     for node in nodes_of(tree):
@@ -252,7 +251,7 @@ def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
                 )
 
 
-def faulty_imports(relative: str, tree: ast.AST) -> Iterator[str]:
+def faulty_imports(relative, tree):
     """Yield what the imports of a file do against the rules."""
     package = package_of(relative)
     for line, name in imported(tree):
@@ -278,7 +277,7 @@ def faulty_imports(relative: str, tree: ast.AST) -> Iterator[str]:
                 yield f"{line}: {name} is private to {other}"
 
 
-def faults(relative: str, text: str) -> list[str]:
+def faults(relative, text):
     """List what a source file, named by its path in the package, does against the rules."""
     tree = parse(text)
     needless = re.compile(r"\s*>>> (from leastnoise|import (leastnoise|numpy|pandas)\b)")
@@ -300,13 +299,13 @@ def faults(relative: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_source_file_keeps_the_rules(path: Path) -> None:
+def test_source_file_keeps_the_rules(path):
     text = path.read_text(encoding="utf-8")
     assert faults(path.relative_to(SOURCE).as_posix(), text) == []
     assert is_the_same_optimized(text)
 
 
-def is_the_same_optimized(text: str) -> bool:
+def is_the_same_optimized(text):
     """Tell whether `python -O` runs the same instructions, so that it drops no guard."""
     return compile(text, "", "exec", optimize=0, dont_inherit=True) == compile(
         text, "", "exec", optimize=1, dont_inherit=True
@@ -343,11 +342,11 @@ def is_the_same_optimized(text: str) -> bool:
         ("_plan/_x.py", "x = f(\n    1\n)  # one", "not after a closing bracket"),
     ],
 )
-def test_broken_rules_are_detected(relative: str, text: str, complaint: str) -> None:
+def test_broken_rules_are_detected(relative, text, complaint):
     assert [complaint in fault for fault in faults(relative, text)] == [True]
 
 
-def test_rules_allow_good_code() -> None:
+def test_rules_allow_good_code():
     text = (
         "import json\nimport numpy as np\n"
         "from leastnoise._trusted.check import refuse\n"
@@ -365,7 +364,7 @@ def test_rules_allow_good_code() -> None:
     ]
 
 
-def in_circles(texts: Mapping[str, str]) -> list[str]:
+def in_circles(texts):
     """List modules that import themselves through others, in functions and for types too."""
     graph: dict[str, set[str]] = {}
     for module, text in texts.items():
@@ -377,7 +376,7 @@ def in_circles(texts: Mapping[str, str]) -> list[str]:
     return [module for module in graph if module in reachable(graph, module)]
 
 
-def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+def reachable(graph, start):
     """Return all modules that a module imports, directly or through others."""
     reached: set[str] = set()
     ahead = list(graph[start])
@@ -389,7 +388,7 @@ def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return reached
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+def test_no_files_import_each_other_in_a_circle():
     texts = {
         ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path.read_text(
             encoding="utf-8"
@@ -407,7 +406,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         "from leastnoise._c import z\n",
     ],
 )
-def test_import_circles_are_detected(back: str) -> None:
+def test_import_circles_are_detected(back):
     texts = {
         "leastnoise._a": "from leastnoise import _b",
         "leastnoise._c": "import leastnoise._d",
@@ -423,7 +422,7 @@ def test_import_circles_are_detected(back: str) -> None:
     )
 
 
-def hurried(text: str) -> list[str]:
+def hurried(text):
     """List where a test sets a limit in seconds that a busy machine may miss."""
     if "timeout" not in text and "deadline" not in text:
         return []  # most files, which need not be parsed
@@ -442,14 +441,14 @@ def hurried(text: str) -> list[str]:
     return limits
 
 
-def test_tests_do_not_depend_on_machine_speed() -> None:
+def test_tests_do_not_depend_on_machine_speed():
     texts = {
         name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")
     }
     assert {name: lines for name, text in texts.items() if (lines := hurried(text))} == {}
 
 
-def test_timing_dependent_tests_are_detected() -> None:
+def test_timing_dependent_tests_are_detected():
     text = (
         "run(c, timeout=60)\nrun(c, timeout=HANGS)\nsettings(deadline=200)\n"
         "settings(deadline=None)\nLedger.open(p, timeout=0)\n"
@@ -476,7 +475,7 @@ OTHER_FILES = {
 }  # fmt: skip
 
 
-def files_of_project() -> list[str]:
+def files_of_project():
     """Return the files that git has, or would take up: all but those that it ignores."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(
@@ -487,12 +486,12 @@ def files_of_project() -> list[str]:
     return listing.stdout.splitlines()
 
 
-def unknown_at_root(files: Iterable[str]) -> list[str]:
+def unknown_at_root(files):
     """List entries of the root that nobody knows, such as a folder that a program has left."""
     return sorted({file.split("/")[0] for file in files} - AT_ROOT)
 
 
-def foreign(files: Iterable[str]) -> list[str]:
+def foreign(files):
     """List files that are no kind of source, page, picture or table of the project."""
     return [
         file
@@ -501,32 +500,32 @@ def foreign(files: Iterable[str]) -> list[str]:
     ]
 
 
-def test_root_has_known_entries_only() -> None:
+def test_root_has_known_entries_only():
     assert unknown_at_root(files_of_project()) == []
 
 
-def test_unknown_entries_are_detected() -> None:
+def test_unknown_entries_are_detected():
     files = ["src/a.py", "on/4f2b.json", "LICENSE", "notes.md", ".github/workflows/test.yml"]
     assert unknown_at_root(files) == ["notes.md", "on"]
 
 
-def test_no_foreign_file_is_in_the_project() -> None:
+def test_no_foreign_file_is_in_the_project():
     assert foreign(files_of_project()) == []
 
 
-def test_foreign_files_are_detected() -> None:
+def test_foreign_files_are_detected():
     files = ["src/a.py", "py_spy-0.4.3.whl", "tests/core.1234", "LICENSE"]
     assert foreign(files) == ["py_spy-0.4.3.whl", "tests/core.1234"]
 
 
-def without_tests(texts: Mapping[str, str]) -> list[str]:
+def without_tests(texts):
     """List test files that define no test; pytest would pass over them in silence."""
     return [
         name for name, text in texts.items() if not re.search(r"^\s*def test_", text, re.MULTILINE)
     ]
 
 
-def test_every_test_file_has_tests() -> None:
+def test_every_test_file_has_tests():
     files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "baselines").rglob("test_*.py")]
     assert len(files) > 200
     assert without_tests({name_of(file): read(file) for file in files}) == []
@@ -535,7 +534,7 @@ def test_every_test_file_has_tests() -> None:
     ) == ["a"]
 
 
-def test_workflow_runs_the_command_of_the_readme_with_all_tests() -> None:
+def test_workflow_runs_the_command_of_the_readme_with_all_tests():
     workflow = read(ROOT / ".github" / "workflows" / "test.yml")
     commands = re.findall(r"^ +- run: (.*)$", workflow, flags=re.MULTILINE)
     assert commands == ["sudo make machine", "make test ALL=1", "make oldest"]
@@ -544,7 +543,7 @@ def test_workflow_runs_the_command_of_the_readme_with_all_tests() -> None:
     assert all(f"\n  {event}:" in workflow for event in ("push", "pull_request", "schedule"))
 
 
-def test_no_unfinished_marks() -> None:
+def test_no_unfinished_marks():
     mark = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
     files = [
         name_of(path)
@@ -558,12 +557,12 @@ def test_no_unfinished_marks() -> None:
 COMMENT_BEHIND_BRACKET = re.compile(r"\s*[)\]}]+[:,]?\s+# (?!fmt: |noqa|type: )")
 
 
-def comments_behind_brackets(text: str) -> list[str]:
+def comments_behind_brackets(text):
     """Return the lines whose comment should stand above its statement."""
     return [line for line in text.splitlines() if COMMENT_BEHIND_BRACKET.match(line)]
 
 
-def test_comments_stand_above_their_statements() -> None:
+def test_comments_stand_above_their_statements():
     folders = ("baselines", "bench", "contracts", "examples", "experiments", "src", "tests")
     found = {
         name_of(path): lines
@@ -574,7 +573,7 @@ def test_comments_stand_above_their_statements() -> None:
     assert found == {}
 
 
-def test_comments_behind_brackets_are_detected() -> None:
+def test_comments_behind_brackets_are_detected():
     misplaced = "    )  # of both tables"
     assert comments_behind_brackets(f"f(\n    1\n{misplaced}\n") == [misplaced]
     assert comments_behind_brackets("f(1)  # one\n)  # fmt: skip\n)  # noqa: S603\n") == []
@@ -586,7 +585,7 @@ def test_comments_behind_brackets_are_detected() -> None:
 BLOCK = re.compile(r"^```.*?^```[ ]*$", flags=re.DOTALL | re.MULTILINE)
 
 
-def anchors(path: Path) -> set[str]:
+def anchors(path):
     """Return the anchors of a page's headings, as mkdocs builds them from plain titles."""
     titles = re.findall(
         r"^#{1,6}\s+(.+)$", BLOCK.sub("", path.read_text(encoding="utf-8")), flags=re.MULTILINE
@@ -597,7 +596,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_point_to_existing_targets(page: Path) -> None:
+def test_links_point_to_existing_targets(page):
     broken = []
     for target in re.findall(
         r"\]\(([^)\s]+)[^)]*\)",
@@ -612,7 +611,7 @@ def test_links_point_to_existing_targets(page: Path) -> None:
     assert broken == []
 
 
-def fragment_faults(text: str) -> list[str]:
+def fragment_faults(text):
     """Return the rules of changelog.d/README.md that the text of a fragment breaks."""
     faults = []
     if text.count("\n") != 1 or not text.endswith("\n"):
@@ -624,7 +623,7 @@ def fragment_faults(text: str) -> list[str]:
     return faults
 
 
-def test_fragments_are_sentences_of_one_line() -> None:
+def test_fragments_are_sentences_of_one_line():
     fragments = {
         path: path.read_text(encoding="utf-8")
         for path in (ROOT / "changelog.d").glob("*.md")
@@ -644,12 +643,12 @@ def test_fragments_are_sentences_of_one_line() -> None:
         ("The strategy is new.\n", "imperative"),
     ],
 )
-def test_faulty_fragments_are_detected(text: str, fault: str) -> None:
+def test_faulty_fragments_are_detected(text, fault):
     (fault_found,) = fragment_faults(text)
     assert fault in fault_found
 
 
-def test_lines_of_pages_are_not_too_long() -> None:
+def test_lines_of_pages_are_not_too_long():
     texts = {
         page: BLOCK.sub(
             lambda block: "\n" * block.group().count("\n"), page.read_text(encoding="utf-8")
@@ -671,14 +670,14 @@ def test_lines_of_pages_are_not_too_long() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_toml_blocks_are_toml(page: Path) -> None:
+def test_toml_blocks_are_toml(page):
     for block in re.findall(
         r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     ):
         assert tomllib.loads(block)
 
 
-def test_types_are_checked_outside_tests() -> None:
+def test_types_are_checked_outside_tests():
     settings = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["mypy"]
     checked: set[Path] = set()
     for pattern in settings["files"]:
@@ -689,7 +688,7 @@ def test_types_are_checked_outside_tests() -> None:
     assert {file for file in files - checked if file.name != "conftest.py"} == set()
 
 
-def test_whole_specs_in_the_documentation_are_accepted() -> None:
+def test_whole_specs_in_the_documentation_are_accepted():
     from leastnoise._spec import parse_spec
 
     blocks = re.findall(
@@ -705,7 +704,7 @@ def test_whole_specs_in_the_documentation_are_accepted() -> None:
     ]
 
 
-def test_version_is_stated_once() -> None:
+def test_version_is_stated_once():
     import leastnoise
 
     cited = re.findall(
@@ -718,7 +717,7 @@ def test_version_is_stated_once() -> None:
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", ".devcontainer/devcontainer.json"])
-def test_containers_run_existing_commands(file: str) -> None:
+def test_containers_run_existing_commands(file):
     """No test builds the image, which needs a registry: make must know the targets."""
     text = re.sub(r"^RUN apt-get.*", "", read(ROOT / file), flags=re.MULTILINE)
     targets = set(re.findall(r'make"?,? "?([a-z]+)', text))
@@ -733,7 +732,7 @@ def test_containers_run_existing_commands(file: str) -> None:
     }
 
 
-def test_pages_named_in_the_sources_exist() -> None:
+def test_pages_named_in_the_sources_exist():
     missing = [
         f"{name_of(path)}: {name}"
         for path in MODULES
@@ -745,7 +744,7 @@ def test_pages_named_in_the_sources_exist() -> None:
     assert missing == []
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     assert [
@@ -755,7 +754,7 @@ def test_every_page_is_in_the_navigation() -> None:
     ] == []
 
 
-def test_every_decision_is_in_the_list() -> None:
+def test_every_decision_is_in_the_list():
     listed = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     pages = [
         path.name for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md"
@@ -765,7 +764,7 @@ def test_every_decision_is_in_the_list() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_examples_in_the_documentation_run(page: Path) -> None:
+def test_examples_in_the_documentation_run(page):
     blocks = re.findall(r"^```python\n(.*?)^```", read(page), flags=re.DOTALL | re.MULTILINE)
     source = "\n".join(block for block in blocks if ">>>" in block)
     example = doctest.DocTestParser().get_doctest(source, {}, name_of(page), str(page), 0)

@@ -12,12 +12,12 @@ import pytest
 import leastnoise as ln
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_is_there():
     assert all(getattr(ln, name) is not None for name in ln.__all__)
     assert {name for name in dir(ln) if not name.startswith("__")} == set(ln.__all__)
 
 
-def test_public_names_are_not_modules() -> None:
+def test_public_names_are_not_modules():
     packages = [module.name for module in pkgutil.iter_modules(ln.__path__)]
     for name in packages:
         importlib.import_module(f"leastnoise.{name}")
@@ -74,7 +74,7 @@ BESIDE_PLANS = [
     ],
     ids=["the package", "domains", "adapters", "help", "a plan along one attribute"],
 )
-def test_imports_load_only_what_is_needed(code: str, names: list[str], loaded: list[str]) -> None:
+def test_imports_load_only_what_is_needed(code, names, loaded):
     environment = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
     program = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
     done = subprocess.run(

@@ -1,13 +1,12 @@
 """Waiting for another process, without a limit that a busy machine could miss."""
 
 import time
-from collections.abc import Callable
 
 # Seconds before a test says that the other process hangs.
 HANGS = 900.0
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
+def wait_until(happened):
     """Return as soon as another process has done something, or fail as one that hangs."""
     end = time.monotonic() + HANGS
     while not happened():

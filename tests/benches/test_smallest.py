@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from forked import ForkServer
 from waiting import HANGS
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -47,13 +46,13 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_every_measurement_has_a_smallest_size() -> None:
+def test_every_measurement_has_a_smallest_size():
     assert {file.stem for file in BENCH.glob("*.py")} == {name for name, *_ in SMALLEST} | NOT_HERE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
-def test_smallest_bench_runs(run: tuple[str, ...], fork_server: ForkServer) -> None:
+def test_smallest_bench_runs(run, fork_server):
     """Run it in a separate process, since it starts threads and servers."""
     name, *options = run
     arguments = [str(BENCH / f"{name}.py"), *options]

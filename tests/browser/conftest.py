@@ -9,7 +9,6 @@ import os
 import select
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ WHOLE = os.environ.get("LEASTNOISE_SITE") == "whole"
 BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
 
 
-def _driver() -> bool:
+def _driver():
     """Return whether the browser driver is installed, and install it (20 MB) where it is not."""
     with (HERE / ".installing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -40,7 +39,7 @@ def _driver() -> bool:
         return (HERE / "node_modules" / ".package-lock.json").exists()
 
 
-def _started(kind: str, home: Path) -> subprocess.Popen[str]:
+def _started(kind, home):
     """Start a browser of this kind that waits for scripts, or skip the test without one."""
     program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
     if program is None or shutil.which("npm") is None:
@@ -56,13 +55,13 @@ def _started(kind: str, home: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="session")
 def run_in_browser(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[..., dict[str, Any]]]:
+    tmp_path_factory,
+):
     """Yield a function that runs a script in a browser and returns its findings."""
     running: dict[str, subprocess.Popen[str]] = {}
     home = tmp_path_factory.mktemp("home")
 
-    def run_in_browser(kind: str, script: str, *arguments: object) -> dict[str, Any]:
+    def run_in_browser(kind, script, *arguments):
         if kind not in running:
             running[kind] = _started(kind, home)
         questions, answers = running[kind].stdin, running[kind].stdout
@@ -78,7 +77,7 @@ def run_in_browser(
         process.communicate(timeout=HANGS)
 
 
-def is_sound(findings: dict[str, Any], address: str) -> bool:
+def is_sound(findings, address):
     """Return whether a page fits its width; its console, requests and axe must be clean."""
     assert findings["said"] == []
     assert all(

@@ -25,7 +25,7 @@ EXAMINED = (
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Log no requests."""
 
 

@@ -6,14 +6,12 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from forked import Forked, ForkServer
+from forked import Forked
 from leastnoise import _progress
 from leastnoise._cli import main
 from waiting import HANGS
@@ -63,7 +61,7 @@ class Run:
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
 
-    def __call__(self, *arguments: object) -> Result:
+    def __call__(self, *arguments):
         self.monkeypatch.setattr(sys, "argv", ["leastnoise", *map(str, arguments)])
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
@@ -71,17 +69,17 @@ class Run:
         output = self.capsys.readouterr()
         return Result(int(stop.value.code or 0), output.out, output.err)
 
-    def succeeds(self, *arguments: object) -> Result:
+    def succeeds(self, *arguments):
         """Return the result of a run, which must succeed."""
         result = self(*arguments)
         assert result.code == 0, result.err
         return result
 
-    def json(self, *arguments: object) -> Any:
+    def json(self, *arguments):
         """Return the JSON output of a run."""
         return json.loads(self.succeeds(*arguments, "--json").out)
 
-    def is_refused(self, parts: str | list[str], *arguments: object) -> Result:
+    def is_refused(self, parts, *arguments):
         """Check that a run ends with code 2 and one sentence that has all the parts."""
         result = self(*arguments)
         assert result.code == 2, result
@@ -101,13 +99,13 @@ class Run:
 Start = Callable[..., Forked]  # in a separate process
 
 
-def ended(process: Forked) -> Result:
+def ended(process):
     """Return the exit code and the output of a process that has ended."""
     out, err = process.communicate(timeout=HANGS)
     return Result(process.returncode, out, err)
 
 
-def edit(folder: Path, *pairs: tuple[str, str]) -> None:
+def edit(folder, *pairs):
     """Replace the first occurrence of each text in the spec."""
     spec = folder / "people.toml"
     text = spec.read_text(encoding="utf-8")
@@ -117,38 +115,38 @@ def edit(folder: Path, *pairs: tuple[str, str]) -> None:
     spec.write_text(text, encoding="utf-8")
 
 
-def assert_contains(text: str, *parts: str) -> None:
+def assert_contains(text, *parts):
     """Check that a text contains all the parts, however its lines are broken."""
     on_one_line = " ".join(text.split())
     missing = [part for part in parts if part not in text and part not in on_one_line]
     assert missing == [], f"{missing} missing in:\n{text}"
 
 
-def files(folder: Path) -> list[str]:
+def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def disk_is_full(*_: object, **__: object) -> None:
+def disk_is_full(*_, **__):
     raise OSError(28, "No space left on device")
 
 
 @pytest.fixture(autouse=True)
-def plans(kept_plans: None) -> None:
+def plans(kept_plans):
     """Keep plans between commands, as a user's second command would find them."""
 
 
 @pytest.fixture
-def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def estimates(monkeypatch):
     """Record what each line of progress would say after half of its time, by task."""
     sentences: dict[str, str] = {}
 
-    def note(line: _progress.Progress) -> None:
+    def note(line):
         half_time = line._work_start + line._about / 2
         sentences[line._text] = _progress.describe_time(
             half_time, line._done_share(half_time), line._work_start
         )
 
-    def entered(line: _progress.Progress) -> _progress.Progress:
+    def entered(line):
         note(line)
         return line
 
@@ -158,7 +156,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """Enter a new directory with people.csv and people.toml."""
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
@@ -172,15 +170,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def prepared_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_folders(tmp_path_factory):
     return tmp_path_factory.mktemp("prepared")
 
 
 @pytest.fixture
-def prepare_once(folder: Path, prepared_folders: Path) -> Callable[[str, Callable[[], None]], Path]:
+def prepare_once(folder, prepared_folders):
     """Prepare the directory by a function, whose files later tests of the module copy."""
 
-    def prepare(name: str, write_files: Callable[[], None]) -> Path:
+    def prepare(name, write_files):
         if not (prepared_folders / name).exists():
             write_files()
             shutil.copytree(folder, prepared_folders / name)
@@ -191,9 +189,7 @@ def prepare_once(folder: Path, prepared_folders: Path) -> Callable[[str, Callabl
 
 
 @pytest.fixture
-def run(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Run]:
+def run(folder, monkeypatch, capsys):
     """Return the program as a function of its arguments; it runs in this process."""
     interrupt = signal.getsignal(signal.SIGINT)
     yield Run(monkeypatch, capsys)
@@ -201,11 +197,11 @@ def run(
 
 
 @pytest.fixture
-def start(folder: Path, fork_server: ForkServer) -> Iterator[Start]:
+def start(folder, fork_server):
     """Start the program, or a script that changes it first, in a separate process."""
     started: list[Forked] = []
 
-    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:
+    def start_there(*arguments, program=PROGRAM, **environment):
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
         }

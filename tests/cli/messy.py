@@ -27,7 +27,7 @@ QUOTE = '"'
 TOWNS = ("München", "Köln", "Saarbrücken")
 
 
-def retail(folder: Path, rows: int) -> Path:
+def retail(folder, rows):
     """Write orders with time stamps, quoted store names, and refunds below zero."""
     rng = np.random.default_rng(1)
     seconds = rng.integers(0, 366 * 86_400, rows).astype("m8[s]")
@@ -41,7 +41,7 @@ def retail(folder: Path, rows: int) -> Path:
     return folder / "retail.csv"
 
 
-def survey(folder: Path, rows: int) -> Path:
+def survey(folder, rows):
     """Write people with nullable ages, decimal heights, and a code for missing incomes."""
     rng = np.random.default_rng(2)
     columns = {
@@ -63,7 +63,7 @@ def survey(folder: Path, rows: int) -> Path:
     return folder / "survey.parquet"
 
 
-def german(folder: Path, rows: int) -> Path:
+def german(folder, rows):
     """Write turnover by day and town, with German numbers and a text for missing values."""
     rng = np.random.default_rng(3)
     lines = ["Datum;Ort;Umsatz in €"]
@@ -98,7 +98,7 @@ class Messy:
     workload: str = ""
     tables: Callable[[Path], dict[str, dict[str, int]]]
 
-    def filled(self, draft: str, epsilon: str) -> str:
+    def filled(self, draft, epsilon):
         """Return the draft with its blanks filled, and a strategy that is planned at once."""
         draft = draft.replace('strategy = "auto"', 'strategy = "marginals"').replace(
             'epsilon = "1"', f'epsilon = "{epsilon}"', 1
@@ -119,14 +119,14 @@ class Messy:
         return re.sub(r"(?m)^(\[domain\.[^\]]+\])$", r"\1\ncomplete = true", text)
 
 
-def _counts(series: pd.Series) -> dict[str, int]:
+def _counts(series):
     return {str(label): int(count) for label, count in series.value_counts().items()}
 
 
 _AMOUNTS = ["[-10000, 0)", "[0, 9.99)", "[9.99, 50)", "[50, 10000]"]
 
 
-def _of_retail(path: Path) -> dict[str, dict[str, int]]:
+def _of_retail(path):
     """Return the exact counts of each table of the retail file."""
     frame = pd.read_csv(path, keep_default_na=False)
     when = pd.to_datetime(frame["ordered_at"])
@@ -142,7 +142,7 @@ def _of_retail(path: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def _of_survey(path: Path) -> dict[str, dict[str, int]]:
+def _of_survey(path):
     """Return the exact counts of each table of the health survey."""
     frame = pq.read_table(path).to_pandas()
     frame["income"] = frame["income"].where(frame["income"] >= 0)
@@ -166,7 +166,7 @@ def _of_survey(path: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def _of_german(path: Path) -> dict[str, dict[str, int]]:
+def _of_german(path):
     """Return the exact counts of each table of the German file."""
     frame = pd.read_csv(path, sep=";", encoding="cp1252", na_values=["k. A."], dtype=str)
     money = (
@@ -235,7 +235,7 @@ MESSY = {
 }
 
 
-def stores(folder: Path) -> None:
+def stores(folder):
     """Write the public list of stores."""
     with (folder / "stores.csv").open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened).writerows([("name", "region"), *STORES.items()])

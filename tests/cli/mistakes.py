@@ -1,11 +1,9 @@
 """Mistakes in the specs of messy files, and the command that reports each of them."""
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import leastnoise as ln
-from cli.conftest import Run
 from cli.messy import MESSY, stores
 
 
@@ -107,7 +105,7 @@ MISTAKES = {
 }
 
 
-def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
+def drafted(folder, run, name, epsilon, rows):
     """Return the spec of a messy file, drafted by `init` and filled in."""
     data = MESSY[name].make(folder, rows)
     stores(folder)
@@ -117,7 +115,7 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
     return spec
 
 
-def wrong_answers(spec: Path, name: str) -> list[str]:
+def wrong_answers(spec, name):
     """Return the tables of a nearly noiseless release that differ from the exact counts."""
     tables = ln.read_release(spec.parent / "out").tables
     wrong_tables = []
@@ -132,7 +130,7 @@ def wrong_answers(spec: Path, name: str) -> list[str]:
     return wrong_tables
 
 
-def write_mistake(spec: Path, name: str) -> Path:
+def write_mistake(spec, name):
     """Write the spec with a mistake and a realistic budget to a file of its own."""
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
@@ -143,7 +141,7 @@ def write_mistake(spec: Path, name: str) -> Path:
     return wrong_spec
 
 
-def badly_read(page: str) -> list[str]:
+def badly_read(page):
     """Return the lines of `check` on columns of which too few rows match.
 
     A column is read badly where under 95% of the rows match without being counted as other, or
@@ -161,7 +159,7 @@ def badly_read(page: str) -> list[str]:
     return lines
 
 
-def spent(spec: Path) -> list[str]:
+def spent(spec):
     """Return what was paid."""
     ledger = spec.with_suffix(".ledger")
     return (

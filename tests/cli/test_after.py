@@ -25,7 +25,7 @@ def released(folder, run):
     ("language", "heading"),
     [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],
 )
-def test_spec_counts_earlier_releases(released, run, language, heading) -> None:
+def test_spec_counts_earlier_releases(released, run, language, heading):
     spec = released / "people.toml"
     text = spec.read_text(encoding="utf-8")
     spec.write_text(f'{text}[output]\nlanguage = "{language}"\n', encoding="utf-8")
@@ -57,6 +57,6 @@ def test_spec_counts_earlier_releases(released, run, language, heading) -> None:
         ('["release-2024"]', "There is no release in"),
     ],
 )
-def test_unusable_after_is_refused(released, run, earlier, reason) -> None:
+def test_unusable_after_is_refused(released, run, earlier, reason):
     edit(released, ('["release-2025"]', earlier))
     run.is_refused(reason, "plan", "people.toml")

@@ -2,8 +2,6 @@
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -70,10 +68,10 @@ formats = ["csv", "xlsx", "parquet"]
 
 
 @pytest.fixture
-def release_folder(folder, run, prepare_once) -> Path:
+def release_folder(folder, run, prepare_once):
     """Return a release of counts and means, which all tests of it copy."""
 
-    def write_release() -> None:
+    def write_release():
         rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
         (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
         (folder / "people.toml").write_text(SPEC, encoding="utf-8")
@@ -83,7 +81,7 @@ def release_folder(folder, run, prepare_once) -> Path:
     return prepare_once("people", write_release) / "out"
 
 
-def answers(run, *arguments: str) -> list[dict[str, Any]]:
+def answers(run, *arguments):
     """Return the answers that ``leastnoise answer`` gives from the release."""
     return run.json("answer", "out", *arguments)["answers"]
 
@@ -263,15 +261,15 @@ formats = ["parquet"]
 
 
 @pytest.fixture
-def large_values() -> np.ndarray:
+def large_values():
     return np.random.default_rng(1).integers(0, 2**16, 5000)
 
 
 @pytest.fixture
-def ranges_release(folder, run, prepare_once, large_values) -> Path:
+def ranges_release(folder, run, prepare_once, large_values):
     """Return a release of all ranges of 2**16 values, which are too many to write."""
 
-    def write_release() -> None:
+    def write_release():
         lines = "\n".join(map(str, large_values))
         (folder / "people.csv").write_text(f"x\n{lines}\n", encoding="utf-8")
         (folder / "people.toml").write_text(RANGES_SPEC, encoding="utf-8")
@@ -336,7 +334,7 @@ REGIONS = ["store:region=north", "store:region=south"]
 
 
 @pytest.fixture
-def sales() -> dict[str, np.ndarray]:
+def sales():
     """Return the store, the age and the pay of 3000 sales; stores 0 and 1 are in the north."""
     random = np.random.default_rng(5)
     store = random.integers(0, 6, 3000)
@@ -345,10 +343,10 @@ def sales() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def sales_release(folder, run, prepare_once, sales) -> Path:
+def sales_release(folder, run, prepare_once, sales):
     """Return a release of statistics by the region of the store."""
 
-    def write_release() -> None:
+    def write_release():
         rows = "".join(
             f"s{store},{age},{pay}\n" for store, age, pay in zip(*sales.values(), strict=True)
         )

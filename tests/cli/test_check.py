@@ -89,7 +89,7 @@ def test_check_shows_values_only_on_request_by_frequency(visits, run):
 
 
 def test_check_names_wrong_encoding_and_delimiter(folder, run):
-    def shop(header: str, further_lines: str = "", values: str = "") -> None:
+    def shop(header, further_lines="", values=""):
         (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
         spec = (
             f'[source]\npath = "shop.csv"\n{further_lines}[privacy]\nepsilon = 1\n[domain.ort]\n'
@@ -219,7 +219,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("content", FAULTS, ids=range(len(FAULTS)))
-def test_check_explains_why_lines_are_not_records(folder, run, content: str) -> None:
+def test_check_explains_why_lines_are_not_records(folder, run, content):
     (folder / "x.csv").write_text(content)
     (folder / "x.toml").write_text(
         '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\n'
@@ -231,7 +231,7 @@ def test_check_explains_why_lines_are_not_records(folder, run, content: str) -> 
     assert "rows used      1" in output
 
 
-def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:
+def test_check_explains_rows_that_the_guard_counts_unused(folder, run):
     (folder / "visits.csv").write_text("id;sex;age;day;pay\n1;F;20;2024-05-01;1,5\n2;M;20;;\n")
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
     page = run.succeeds("check", "visits.toml").out

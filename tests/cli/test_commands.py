@@ -9,7 +9,6 @@ import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -34,7 +33,7 @@ PLAN_KEYS = {
 
 
 @pytest.fixture(scope="module")
-def comparisons() -> dict[tuple[str, Any], Any]:
+def comparisons():
     """Return the comparisons of strategies so far, by the text of the spec and the option."""
     return {}
 
@@ -44,7 +43,7 @@ def cached_comparisons(monkeypatch, comparisons):
     """Compare the strategies of each spec once, however often they are shown."""
     compare_strategies = _compare.compare_strategies
 
-    def compare_or_reuse(*arguments: Any, **options: Any) -> Any:
+    def compare_or_reuse(*arguments, **options):
         key = (Path("people.toml").read_text(encoding="utf-8"), options.get("by_name"))
         if key not in comparisons:
             comparisons[key] = compare_strategies(*arguments, **options)

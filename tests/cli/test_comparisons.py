@@ -1,7 +1,6 @@
 """``difference``, ``ab-test``, ``power``, ``answer --shares`` and ``[targets]``."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +30,7 @@ ratio = {{ along = "arm", group = "B", against = "A", size = 600, margin = "0.00
 
 
 @pytest.fixture
-def years(folder: Path, run) -> Path:
+def years(folder, run):
     """Make two releases: 300 rows in each arm last year, 600 this year, of whom more paid."""
     for number, (year, rows) in enumerate((("last", 300), ("this", 600))):
         lines = [
@@ -157,7 +156,7 @@ decimals = 1
 """
 
 
-def test_difference_of_surveys_uses_names_and_samples(folder: Path, run):
+def test_difference_of_surveys_uses_names_and_samples(folder, run):
     for number, year in enumerate(("last", "this")):
         lines = [f"{arm},a,{int(i % 10 < 2 + number)}" for arm in "AB" for i in range(600)]
         (folder / f"{year}.csv").write_text("\n".join(["arm,store,paid", *lines, ""]))

@@ -27,13 +27,13 @@ ONE_WAY = "[[workload]]\nmarginals = { ways = 1 }\n"
 def _unplanned(monkeypatch):
     """Fail if a plan is made."""
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_, **__):
         raise AssertionError("a plan was made")
 
     monkeypatch.setattr("leastnoise._spec._spec.plan_workload", fail)
 
 
-def write(folder: Path, text: str) -> None:
+def write(folder, text):
     (folder / "s.toml").write_text(text, encoding="utf-8")
 
 
@@ -297,7 +297,7 @@ def test_plan_with_wrong_field_type_is_refused_unpaid(tmp_path, field, value):
     assert files(tmp_path) == ["people.csv"]
 
 
-def drafted(folder, run, header: str) -> str:
+def drafted(folder, run, header):
     """Return the draft for a file with these columns."""
     (folder / "odd.csv").write_text(f"{header}\n", encoding="utf-8")
     run.succeeds("init", "odd.csv", "--out", "s.toml")

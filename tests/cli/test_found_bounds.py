@@ -38,7 +38,7 @@ def visits(folder):
     return folder
 
 
-def test_plan_shows_rule_share_and_error_of_bounds(visits, run) -> None:
+def test_plan_shows_rule_share_and_error_of_bounds(visits, run):
     spec = SPEC.replace('unknown = { most = 40, share = "1/5" }', 'categories = ["curl", "wget"]')
     (visits / "spec.toml").write_text(spec, encoding="utf-8")
     shown = run.succeeds("plan", "spec.toml").out
@@ -96,7 +96,7 @@ def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, r
     assert "Finding the bounds of max_rows" in report
 
 
-def test_plan_option_needs_finished_searches_for_bounds(visits, run) -> None:
+def test_plan_option_needs_finished_searches_for_bounds(visits, run):
     (visits / "plan.json").write_text("{}", encoding="utf-8")
     message = "--plan needs known categories and bounds"
     run.is_refused(message, "release", "spec.toml", "--out", "out", "--plan", "plan.json")

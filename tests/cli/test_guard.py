@@ -29,7 +29,7 @@ def write(folder, budget, strategy="auto"):
     return folder / "s.toml"
 
 
-def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
+def test_plan_states_cost_of_a_guard_stop(tmp_path, run):
     result = run("plan", write(tmp_path, 'epsilon = "1"'))
     output = " ".join(result.out.split())
     for part in ("1/100 of the budget (epsilon = 0.01)", "461 used rows", "(epsilon = 0.99)"):
@@ -40,7 +40,7 @@ def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
     assert facts["most_by_chance"] == 461
 
 
-def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:
+def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run):
     weak = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 500'))
     assert "cannot distinguish 500 rows from none" in weak.err
     strong = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 50000'))
@@ -49,7 +49,7 @@ def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "dawa_levels"])
-def test_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str) -> None:
+def test_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy):
     if strategy == "auto":
         spec = write(tmp_path, 'epsilon = "100"')
     else:

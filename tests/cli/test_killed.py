@@ -3,12 +3,10 @@
 import json
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
-from cli.conftest import Start, assert_contains, edit, ended, files
-from forked import Forked
+from cli.conftest import assert_contains, edit, ended, files
 from leastnoise._session import Ledger, read_release
 from leastnoise._trusted.accounting import (
     ApproxDP,
@@ -122,26 +120,24 @@ STEPS = [
 ]
 
 
-def stopped(
-    start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str
-) -> str:
+def stopped(start, change, *arguments, code=-signal.SIGKILL, **environment):
     """Return the error output of a run with a changed step, and check its exit code."""
     result = ended(start(*arguments, program=changed_program(change), **environment))
     assert result.code == code, result.err
     return result.err
 
 
-def changed_program(change: str) -> str:
+def changed_program(change):
     return CHANGED_PROGRAM.replace("{change}", change).replace("{hangs}", str(HANGS))
 
 
-def is_whole(out: Path) -> bool:
+def is_whole(out):
     """Tell whether a directory is a paid release with all files of its manifest."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 1
 
 
-def published_values(out: Path) -> list[list[int]]:
+def published_values(out):
     return json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
 
 
@@ -150,7 +146,7 @@ def ledger(folder):
     return Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
 
 
-def drawn_values(ledger: Ledger) -> list[list[list[int]]]:
+def drawn_values(ledger):
     """Return the recorded noisy values of releases that can be resumed, step by step."""
     values = []
     for entry in ledger.entries():
@@ -159,7 +155,7 @@ def drawn_values(ledger: Ledger) -> list[list[list[int]]]:
     return values
 
 
-def hidden_files(folder: Path) -> list[str]:
+def hidden_files(folder):
     return [name for name in files(folder) if name.startswith(".")]
 
 
@@ -261,7 +257,7 @@ def test_interruption_message_states_the_payment(folder, ledger, start, change, 
         assert entry.resumable == ("finished" in sentence)
 
 
-def start_paused_release(folder: Path, start: Start) -> Forked:
+def start_paused_release(folder, start):
     """Start a release that waits before it reads the rows."""
     process = start(
         "release",
@@ -370,7 +366,7 @@ def test_two_releases_into_one_directory_pay_once(folder, ledger, start):
     assert ledger.entries() == ()
 
 
-def start_releases(start: Start, number: int) -> list[Forked]:
+def start_releases(start, number):
     """Start releases at the same time, into the directories out0, out1 and so on."""
     return [start("release", "people.toml", "--out", f"out{i}") for i in range(number)]
 

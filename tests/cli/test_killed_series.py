@@ -1,7 +1,6 @@
 """After a kill at any step of a month, a rerun publishes the month once, without paying."""
 
 import datetime as dt
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ STEPS = [
 ]
 
 
-def write_visits(folder: Path, until: str) -> None:
+def write_visits(folder, until):
     """Write three visits a day from the beginning of 2024 until a day."""
     days = [dt.date(2024, 1, 1) + dt.timedelta(day) for day in range(91)]
     rows = [f"{day},{sex}" for day in days if day <= dt.date.fromisoformat(until) for sex in "FMM"]

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,23 +26,23 @@ from leastnoise._trusted.check import InputError, InternalError, PaidError
 def no_planning(monkeypatch):
     """Fail where any planning begins."""
 
-    def planned(*_: object, **__: object) -> None:
+    def planned(*_, **__):
         raise AssertionError("planned")
 
     monkeypatch.setattr("leastnoise._planning.plan_workload", planned)
     monkeypatch.setattr("leastnoise._spec._spec.plan_workload", planned)
 
 
-def ledger(amount: object = 1) -> Ledger:
+def ledger(amount=1):
     return Ledger.create("people.ledger", "people", Privacy(PureDP(amount)))
 
 
-def states() -> list[str]:
+def states():
     return [entry.state for entry in Ledger.open("people.ledger").entries()]
 
 
 def test_ledger_commands_set_share_spend_and_raise(folder, run):
-    def ledger(command: str, *arguments: str) -> str:
+    def ledger(command, *arguments):
         return run.succeeds("ledger", *command.split(), *arguments).out
 
     ledger("set people.ledger --epsilon 1")
@@ -203,7 +203,7 @@ def full_disk(monkeypatch):
     """Let every write fail."""
 
     @contextmanager
-    def used(where: str = "leastnoise._session._release_job.fill_draft") -> Iterator[None]:
+    def used(where="leastnoise._session._release_job.fill_draft"):
         with monkeypatch.context() as patch:
             patch.setattr(where, disk_is_full)
             yield
@@ -212,14 +212,14 @@ def full_disk(monkeypatch):
 
 
 @pytest.fixture
-def stopped(folder, run, full_disk) -> Path:
+def stopped(folder, run, full_disk):
     """Return a ledger with a release that was paid and measured, but not written."""
     with full_disk():
         assert run("release", "people.toml", "--out", "a").code == 3
     return folder / "people.ledger"
 
 
-def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+def recorded(ledger, change):
     """Rewrite the plan and options of an entry as another version would, with the digest."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
         ((entry, plan, options, _),) = connection.execute("SELECT * FROM pending").fetchall()
@@ -246,7 +246,7 @@ OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     + [("a plan of another format", None, "an earlier leastnoise")],
 )
 def test_foreign_version_entry_names_its_version(stopped, run, how, version, version_named):
-    def change(plan: dict[str, Any], request: dict[str, Any]) -> None:
+    def change(plan, request):
         OTHERS[how](plan, request)
         request.pop("version") if version is None else request.update(version=version)
 
@@ -295,7 +295,7 @@ def test_exit_code_comes_from_the_worst_error(run, stopped, monkeypatch, stops, 
     kinds = {"x": InputError("no"), "bug": InternalError("bug")}
     errors = iter([kinds.get(stop) or PaidError("Full.", stop, OSError()) for stop in stops])
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_, **__):
         raise next(errors)
 
     (entry,) = Ledger.open(stopped).entries()
@@ -373,15 +373,15 @@ def test_invalid_plan_file_is_one_sentence(folder, run, text):
 
 
 def _book(
-    *charges: str,
-    privacy: Privacy | None = None,
-    name: str = "people",
-    share: str = "",
-    file: str = "people.ledger",
+    *charges,
+    privacy=None,
+    name="people",
+    share="",
+    file="people.ledger",
 ):
     """Make a ledger with entries and a share."""
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         ledger = Ledger.create(folder / file, name, privacy or Privacy(PureDP(1)))
         for amount in charges:
             ledger.add_spent(PureDP(amount))
@@ -391,12 +391,12 @@ def _book(
     return prepare
 
 
-def _damaged(folder: Path) -> None:
+def _damaged(folder):
     _book("1/2")(folder)
     os.truncate(folder / "people.ledger", 5000)
 
 
-def _file(name: str):
+def _file(name):
     return lambda folder: (folder / name).write_text("x", encoding="utf-8") and None
 
 

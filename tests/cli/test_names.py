@@ -29,7 +29,7 @@ cv = "1/10"
 """
 
 
-def write_visits() -> None:
+def write_visits():
     days = ["2024-01-15,A", "2024-01-16,B", "2024-02-01,A", "2024-02-02,B"] * 50
     Path("visits.csv").write_text("day,shop\n" + "\n".join(days) + "\n", encoding="utf-8")
 

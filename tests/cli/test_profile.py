@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from cli.conftest import PROGRAM, Run
-from forked import ForkServer
+from cli.conftest import PROGRAM
 from waiting import HANGS
 
 ROWS = 3000
@@ -17,7 +16,7 @@ SEED = 5
 
 
 @pytest.fixture
-def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(folder, monkeypatch):
     """Write a CSV file with a number and a text to an otherwise empty current folder."""
     data_folder = folder / "data"
     data_folder.mkdir()
@@ -32,7 +31,7 @@ def data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_profile_is_paid_once_and_its_draft_releases(data: Path, run: Run) -> None:
+def test_profile_is_paid_once_and_its_draft_releases(data, run):
     first_result = run("profile", "people.csv", "--epsilon", "1", "--total", "3")
     assert first_result.code == 0, first_result.err
     assert first_result.out.startswith("costs     epsilon = 1")
@@ -45,7 +44,7 @@ def test_profile_is_paid_once_and_its_draft_releases(data: Path, run: Run) -> No
     assert float(ledger.left().epsilon) == 0.0
 
 
-def test_search_precedes_the_tables(data: Path, run: Run) -> None:
+def test_search_precedes_the_tables(data, run):
     arguments = ["profile", "people.csv", "--epsilon", "2", "--delta", "1e-6", "--total", "4"]
     assert run(*arguments).code == 0
     draft = Path("people-profile/spec.toml")
@@ -66,21 +65,21 @@ def test_search_precedes_the_tables(data: Path, run: Run) -> None:
     assert "Already released" in released.out
 
 
-def test_dry_run_pays_and_writes_nothing(data: Path, run: Run) -> None:
+def test_dry_run_pays_and_writes_nothing(data, run):
     result = run("profile", "people.csv", "--epsilon", "1", "--dry-run")
     assert result.code == 0
     assert "size as number" in result.out
     assert sorted(data.parent.iterdir()) == [data]
 
 
-def test_profile_without_a_budget_is_refused(data: Path, run: Run) -> None:
+def test_profile_without_a_budget_is_refused(data, run):
     result = run("profile", "people.csv")
     assert result.code == 2
     assert "--epsilon" in result.err
     assert sorted(data.parent.iterdir()) == [data]
 
 
-def test_another_profile_in_the_folder_is_refused(data: Path, run: Run) -> None:
+def test_another_profile_in_the_folder_is_refused(data, run):
     seeded = ["--seed", "1", "--out", "p"]
     assert run("profile", "people.csv", "--epsilon", "1", *seeded).code == 0
     other_result = run("profile", "people.csv", "--epsilon", "2", *seeded)
@@ -89,16 +88,14 @@ def test_another_profile_in_the_folder_is_refused(data: Path, run: Run) -> None:
     assert not data.with_suffix(".ledger").exists()
 
 
-def test_total_below_the_profile_is_refused(data: Path, run: Run) -> None:
+def test_total_below_the_profile_is_refused(data, run):
     result = run("profile", "people.csv", "--epsilon", "1", "--total", "1/2")
     assert result.code == 2
     assert "total must be at least" in result.err
     assert not data.with_suffix(".ledger").exists()
 
 
-def test_killed_profile_is_finished_without_paying_again(
-    data: Path, run: Run, fork_server: ForkServer
-) -> None:
+def test_killed_profile_is_finished_without_paying_again(data, run, fork_server):
     """The process dies after the payment, as it writes the page."""
     arguments = ["profile", "people.csv", "--epsilon", "1"]
     dying = (

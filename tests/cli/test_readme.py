@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def write_demo(folder: Path) -> Ledger:
+def write_demo(folder):
     """Write the data and the ledger that `make demo` leaves, of fewer people."""
     demo = folder / "demo-release" / "1"
     demo.mkdir(parents=True)
@@ -25,19 +25,19 @@ def write_demo(folder: Path) -> Ledger:
     return ledger
 
 
-def read_blocks(language: str) -> list[str]:
+def read_blocks(language):
     """Return the code blocks of the README in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
-def read_commands() -> list[list[str]]:
+def read_commands():
     """Return the commands of the README, without comments."""
     text = re.sub(r"^```\w+\n.*?^```", "", PAGE, flags=re.DOTALL | re.MULTILINE)
     lines = [line for line in text.splitlines() if line.startswith("    ")]
     return [shlex.split(line, comments=True) for line in lines]
 
 
-def fill_in(draft: str, completed: str) -> str:
+def fill_in(draft, completed):
     """Replace the attributes of a draft that have something to fill in."""
     attributes = re.findall(r"^(\[domain\.\w+\]\n)(.*)\n", completed, flags=re.MULTILINE)
     for header, values in attributes:

@@ -90,7 +90,7 @@ GRID = [
 ]
 
 
-def spec_workload(case: dict) -> list[str]:
+def spec_workload(case):
     """Return the tables [[workload]] of a case."""
     if not is_linear(case):
         return ['queries = { month = "prefix" }']
@@ -106,7 +106,7 @@ def spec_workload(case: dict) -> list[str]:
     return workload
 
 
-def spec_unit(case: dict) -> str:
+def spec_unit(case):
     """Return the line of the protected unit of a case, which may be empty."""
     if "unit" not in case:
         return ""
@@ -118,7 +118,7 @@ def spec_unit(case: dict) -> str:
     return f'unit = {{ column = "id", {limits} }}'
 
 
-def spec(case: dict) -> str:
+def spec(case):
     """Return the spec of a case: two attributes, the second with values beyond its cells."""
     lines = [
         "[source]",
@@ -153,12 +153,12 @@ def spec(case: dict) -> str:
     return "\n".join(lines)
 
 
-def stated_if(condition, keys: str):
+def stated_if(condition, keys):
     """Return the keys of sentences with their common condition."""
     return dict.fromkeys(keys.split(), condition)
 
 
-def stated_by_number(keys: str, number):
+def stated_by_number(keys, number):
     """Return the conditions of singular and plural sentences, by a number that may be missing."""
     singular_keys = " ".join(f"{key}[0]" for key in keys.split())
     plural_keys = " ".join(f"{key}[1]" for key in keys.split())
@@ -379,7 +379,7 @@ def test_catalogue_sentences_state_their_condition():
         assert ELSEWHERE.fullmatch(key.partition("[")[0]), key
 
 
-def has_sentence(page: str, sentence: str) -> bool:
+def has_sentence(page, sentence):
     """Tell whether a page has a sentence, with any values in its places."""
     parts = [part.replace("%%", "%") for part in re.split(r"%\(\w+\)s", sentence)]
     if not all(part in page for part in parts):
@@ -404,13 +404,13 @@ def _rows(folder):
     pd.DataFrame(columns).to_csv(folder / "rows.csv", index=False)
 
 
-def visible_text(page: str) -> str:
+def visible_text(page):
     """Return the text of a page on one line, without tags, scripts and pictures."""
     text = re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", html.unescape(text))
 
 
-def report_in(language: str, release) -> str:
+def report_in(language, release):
     """Return the report of a release in a language."""
     release = replace(release, options=replace(release.options, language=language))
     entries = ((table, _make_entry(release, table, table.id)) for table in release.tables)
@@ -443,7 +443,7 @@ def test_report_states_only_true_sentences(run, number):
     check_manifest(case, manifest)
 
 
-def check_manifest(case: dict, manifest: dict) -> None:
+def check_manifest(case, manifest):
     """Check the numbers and the note of the manifest of a case."""
     step = float(Fraction(case.get("round", "0")))
     half_width = 0.5 / manifest["measurements"]["grid"] + step / 2

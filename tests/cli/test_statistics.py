@@ -36,13 +36,13 @@ language = "de"
 
 
 @pytest.fixture
-def spec(folder) -> str:
+def spec(folder):
     (folder / "spec.toml").write_text(STATISTICS_SPEC)
     return "spec.toml"
 
 
 @pytest.fixture
-def release(spec, folder, run, prepare_once) -> ln.Release:
+def release(spec, folder, run, prepare_once):
     """Return a release of the spec from the directory `out`."""
     prepare_once("release", lambda: run.succeeds("release", spec, "--out", "out", "--seed", "3"))
     return ln.read_release(folder / "out")

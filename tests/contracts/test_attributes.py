@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,14 @@ LEAST_FIELDS = 6
 SECTION = re.compile(r"^(?:Attributes|Args):\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def is_record(node: ast.ClassDef) -> bool:
+def is_record(node):
     """Return whether a class is a dataclass or a NamedTuple."""
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
     bases = [ast.unparse(base) for base in node.bases]
     return any("dataclass" in text for text in decorators) or "NamedTuple" in bases
 
 
-def public_fields(node: ast.ClassDef) -> list[str]:
+def public_fields(node):
     """Return the names of the public fields that a class declares."""
     return [
         statement.target.id
@@ -31,7 +30,7 @@ def public_fields(node: ast.ClassDef) -> list[str]:
     ]
 
 
-def undescribed_fields(node: ast.ClassDef) -> list[str]:
+def undescribed_fields(node):
     """Return the public fields that are in no Attributes or Args section of a class."""
     text = ast.get_docstring(node) or ""
     sections = "\n".join(section.group(1) for section in SECTION.finditer(text))
@@ -40,7 +39,7 @@ def undescribed_fields(node: ast.ClassDef) -> list[str]:
     return [field for field in public_fields(node) if field not in names]
 
 
-def public_records(text: str) -> Iterator[ast.ClassDef]:
+def public_records(text):
     """Yield the public dataclasses and NamedTuples of a module with many fields."""
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
@@ -49,7 +48,7 @@ def public_records(text: str) -> Iterator[ast.ClassDef]:
             yield node
 
 
-def test_classes_with_many_fields_describe_them() -> None:
+def test_classes_with_many_fields_describe_them():
     faults = {
         f"{path.relative_to(SOURCE)}: {node.name}": fields
         for path in sorted(SOURCE.rglob("*.py"))
@@ -68,7 +67,7 @@ def test_classes_with_many_fields_describe_them() -> None:
     ],
     ids=["no section", "one field is missing", "complete"],
 )
-def test_missing_descriptions_are_found(section: str, undescribed: list[str]) -> None:
+def test_missing_descriptions_are_found(section, undescribed):
     text = f"""
 @dataclass(frozen=True)
 class Record:

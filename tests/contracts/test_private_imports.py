@@ -1,7 +1,6 @@
 """Few test files import private modules; the others use public names."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -12,7 +11,7 @@ PARTS = TESTS / "contributing" / "parts"
 MOST_FILES = 74
 
 
-def is_private_module(name: str) -> bool:
+def is_private_module(name):
     """Return whether a dotted name is a module inside a folder of the package."""
     top, *inner = name.split(".")
     if inner[:1] == ["_trusted"]:
@@ -22,7 +21,7 @@ def is_private_module(name: str) -> bool:
     return SOURCE.joinpath(*name.split(".")[1:]).with_suffix(".py").is_file()
 
 
-def imported_names(tree: ast.AST) -> Iterator[str]:
+def imported_names(tree):
     """Yield the dotted names of imported modules, and of the names taken from them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -32,12 +31,12 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def imports_private_module(text: str) -> bool:
+def imports_private_module(text):
     """Return whether the text of a file imports a module inside a folder of the package."""
     return any(is_private_module(name) for name in imported_names(ast.parse(text)))
 
 
-def test_private_imports_of_tests_only_go_down() -> None:
+def test_private_imports_of_tests_only_go_down():
     files = [
         str(path.relative_to(TESTS))
         for path in sorted(TESTS.rglob("*.py"))
@@ -50,7 +49,7 @@ def test_private_imports_of_tests_only_go_down() -> None:
     )
 
 
-def test_every_form_of_a_private_import_is_detected() -> None:
+def test_every_form_of_a_private_import_is_detected():
     assert imports_private_module("from leastnoise._plan._plan import Plan")
     assert imports_private_module("from leastnoise._planning import _targets as targets")
     assert imports_private_module("def f():\n    import leastnoise._trusted.kernel._measurement")

@@ -1,7 +1,6 @@
 """Labels of proofs and of code agree, and every trusted file has a proof."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +10,11 @@ from contracts.trusted import FOLDER, trusted_files
 PROVED = list(proved())
 
 
-def name_of(parameter: Proved | Path) -> str:
+def name_of(parameter):
     return " ".join(parameter.names) if isinstance(parameter, Proved) else parameter.name
 
 
-def labels_of(page: Path) -> set[str]:
+def labels_of(page):
     """Return the labels that a page proves: in bold or in a heading, not in its lists."""
     text = page.read_text("utf-8")
     emphasised = re.findall(r"(?<!^- )\*\*([^*]+)\*\*", text, flags=re.MULTILINE) + re.findall(
@@ -24,7 +23,7 @@ def labels_of(page: Path) -> set[str]:
     return {label for text_part in emphasised for label in re.findall(r"\b[A-Z]\d\b", text_part)}
 
 
-def cited(page: Path) -> set[Path]:
+def cited(page):
     """Return the page and the pages that it builds on."""
     named = set(re.findall(r"PROOFS-[\w-]+\.md", page.read_text("utf-8")))
     return {page, *(page_of_proofs for page_of_proofs in pages() if page_of_proofs.name in named)}

@@ -4,7 +4,6 @@ import ast
 import importlib
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,7 @@ from contracts.trusted import (
 )
 
 
-def roots(text: str) -> set[str]:
+def roots(text):
     """Return the top-level names of everything that a source file imports."""
     names = set()
     for node in ast.walk(ast.parse(text)):
@@ -32,7 +31,7 @@ def roots(text: str) -> set[str]:
     return names
 
 
-def foreign_libraries(file: str, text: str) -> list[str]:
+def foreign_libraries(file, text):
     """List the libraries that a trusted file, named by its path in the package, must not import."""
     libraries = {"leastnoise", "numpy", *sys.stdlib_module_names}
     if file.startswith(READERS):
@@ -43,7 +42,7 @@ def foreign_libraries(file: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", [*trusted_files(), *HELPERS])
-def test_trusted_file_imports_few_libraries(file: str) -> None:
+def test_trusted_file_imports_few_libraries(file):
     assert foreign_libraries(file, (FOLDER / file).read_text(encoding="utf-8")) == []
 
 
@@ -58,11 +57,11 @@ def test_trusted_file_imports_few_libraries(file: str) -> None:
         ("_trusted/reading/_new.py", "import pyarrow.feather", []),
     ],
 )
-def test_foreign_library_in_trusted_code_is_detected(file, line, foreign) -> None:
+def test_foreign_library_in_trusted_code_is_detected(file, line, foreign):
     assert foreign_libraries(file, line) == foreign
 
 
-def test_helpers_of_trusted_code_say_why_they_are_not_trusted() -> None:
+def test_helpers_of_trusted_code_say_why_they_are_not_trusted():
     assert len(HELPERS) > 10
     unexplained = []
     for file in HELPERS:
@@ -132,7 +131,7 @@ def test_trusted_init_only_reexports_names(package):
 def test_one_file_chooses_the_ledger_that_pays():
     """Count the calls that create and open ledgers for payments."""
 
-    def files_with(code: str, pattern: str) -> set[str]:
+    def files_with(code, pattern):
         # in code, or in a docstring
         named = (path for path in FOLDER.rglob(pattern) if code in path.read_text(encoding="utf-8"))
         return {path.relative_to(FOLDER).as_posix() for path in named if code in code_of(path)}
@@ -152,7 +151,7 @@ def test_one_file_chooses_the_ledger_that_pays():
         assert len(calls) == code.count("Series.paid(")  # each payment asks for its own
 
 
-def code_of(path: Path) -> str:
+def code_of(path):
     return "\n".join(code_lines(path.read_text(encoding="utf-8")))
 
 

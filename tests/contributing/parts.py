@@ -27,12 +27,12 @@ class Part:
     changes: dict[str, str]
 
     @property
-    def touched(self) -> list[str]:
+    def touched(self):
         """The paths of all files that are added or changed."""
         return [*self.files, *self.changes]
 
 
-def read_part(folder: Path) -> Part:
+def read_part(folder):
     """Read one example contribution."""
     files = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
@@ -44,12 +44,12 @@ def read_part(folder: Path) -> Part:
     return Part(folder.name, files, dict(zip(sections[::2], sections[1::2], strict=True)))
 
 
-def read_parts() -> list[Part]:
+def read_parts():
     """Read all example contributions."""
     return [read_part(folder) for folder in sorted(FOLDER.iterdir()) if folder.is_dir()]
 
 
-def changed(text: str, change: str) -> str:
+def changed(text, change):
     """Return a text after a change.
 
     Raises:
@@ -67,12 +67,12 @@ def changed(text: str, change: str) -> str:
     return text
 
 
-def copy_project(copy: Path) -> None:
+def copy_project(copy):
     """Copy the project, with the caches of its tools."""
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
 
 
-def add_part(part: Part, copy: Path) -> None:
+def add_part(part, copy):
     """Add a part to a copy of the project.
 
     Raises:

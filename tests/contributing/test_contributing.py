@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -70,7 +69,7 @@ NO_IMPERATIVE = re.compile(r"(The|An?|All|One|What|It|This|[A-Z]\w+s)\b")
 LINTERS = all(find_spec(name) for name in ("importlinter", "mypy", "ruff"))
 
 
-def run(copy: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(copy, program, *arguments):
     """Run a module of this environment in a copy of the project, which is found first."""
     command = ["-m", program] if program != "lint-imports" else ["-m", "importlinter.cli", "lint"]
     environment = {
@@ -92,7 +91,7 @@ def run(copy: Path, program: str, *arguments: str) -> subprocess.CompletedProces
     )
 
 
-def check(copy: Path, program: str, *arguments: str) -> None:
+def check(copy, program, *arguments):
     """Check that a module of this environment succeeds in a copy of the project."""
     result = run(copy, program, *arguments)
     command = f"{program} {' '.join(arguments)}"
@@ -100,7 +99,7 @@ def check(copy: Path, program: str, *arguments: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def extended(tmp_path_factory):
     """Return a copy of the project with all example contributions, after ``make format``."""
     copy = tmp_path_factory.mktemp("contributed")
     copy_project(copy)
@@ -112,17 +111,17 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def test_examples_are_of_every_kind() -> None:
+def test_examples_are_of_every_kind():
     kinds = {"chart", "export", "family", "mechanism", "operator", "option", "planner", "source"}
     assert {part.name for part in read_parts()} == kinds
 
 
 @pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
-def test_part_touches_few_files(part: Part) -> None:
+def test_part_touches_few_files(part):
     assert len(part.touched) <= MOST_FILES
 
 
-def docstring_faults(text: str) -> list[str]:
+def docstring_faults(text):
     """Return the first lines of docstrings that break the rule of CONTRIBUTING.md."""
     faults = []
     for node in ast.walk(ast.parse(text)):
@@ -136,12 +135,12 @@ def docstring_faults(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
-def test_docstrings_of_parts_keep_the_rule(part: Part) -> None:
+def test_docstrings_of_parts_keep_the_rule(part):
     sources = [text for file, text in part.files.items() if file.endswith(".py")]
     assert [fault for text in sources for fault in docstring_faults(text)] == []
 
 
-def test_faulty_docstrings_are_detected() -> None:
+def test_faulty_docstrings_are_detected():
     assert docstring_faults('def f():\n    """The cells."""') == ["The cells."]
     assert docstring_faults(f'"""{76 * "x"}"""') == [76 * "x"]
     assert docstring_faults('def f():\n    """Return the cells."""') == []
@@ -149,14 +148,14 @@ def test_faulty_docstrings_are_detected() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not LINTERS, reason="the group lint is not installed")
-def test_parts_pass_rules_types_and_imports(extended: Path) -> None:
+def test_parts_pass_rules_types_and_imports(extended):
     check(extended, "ruff", "check", "-q", ".")
     check(extended, "mypy", "--no-error-summary")
     check(extended, "lint-imports", "--no-cache")
 
 
 @pytest.mark.slow
-def test_parts_pass_tests(extended: Path) -> None:
+def test_parts_pass_tests(extended):
     new_files = [
         file
         for part in read_parts()
@@ -175,7 +174,7 @@ def test_parts_pass_tests(extended: Path) -> None:
 
 
 @pytest.mark.slow
-def test_fault_of_a_part_is_detected(tmp_path: Path) -> None:
+def test_fault_of_a_part_is_detected(tmp_path):
     operator = read_part(FOLDER / "operator")
     (file,) = operator.files
     faulty_text = operator.files[file].replace(
@@ -188,7 +187,7 @@ def test_fault_of_a_part_is_detected(tmp_path: Path) -> None:
     assert "test_column_sums_with_weights[1-differences]" in result.stdout
 
 
-def test_change_of_missing_lines_is_refused() -> None:
+def test_change_of_missing_lines_is_refused():
     assert changed("a\nb\nc\n", " a\n+x\n\n-c\n") == "a\nx\nb\n"
     with pytest.raises(ValueError, match="0 times"):
         changed("a\n", " b\n+x\n")

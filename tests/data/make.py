@@ -21,7 +21,7 @@ import leastnoise as ln
 FOLDER = Path(__file__).parent / "releases"
 
 
-def people() -> pd.DataFrame:
+def people():
     """Made-up rows."""
     rng = np.random.default_rng(20)
     rows = 800
@@ -39,7 +39,7 @@ def people() -> pd.DataFrame:
     )
 
 
-def plans() -> dict[str, ln.Plan]:
+def plans():
     """Return a plan of every noise, and one that depends on the data."""
     domain = ln.Domain(
         sex=["F", "M"],
@@ -71,7 +71,7 @@ def plans() -> dict[str, ln.Plan]:
     }
 
 
-def main(number: str) -> None:
+def main(number):
     """Write a release of every plan."""
     os.environ["LEASTNOISE_CHARTS"] = "off"
     for name, plan in plans().items():

@@ -7,7 +7,6 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import duckdb
@@ -16,14 +15,12 @@ import pandas as pd
 import leastnoise as ln
 from differential.exact import ExactNumbers
 from differential.statements import (
-    Setting,
     Undecided,
-    Written,
     random_setting,
     random_statement,
 )
 from leastnoise._release import answer_statement
-from leastnoise._workload import UNDECIDED, SqlSettings, Statement, read_statements
+from leastnoise._workload import UNDECIDED, SqlSettings, read_statements
 
 OUTSIDE = "__outside__"
 _MOST = 8  # statements that are planned together
@@ -40,7 +37,7 @@ class Tally:
     different: list[str] = field(default_factory=list)
 
 
-def run(count: int, seed: int, one_released_in: int = 6) -> Tally:
+def run(count, seed, one_released_in=6):
     """Compare random statements, until this number of them are accepted.
 
     Args:
@@ -67,7 +64,7 @@ def run(count: int, seed: int, one_released_in: int = 6) -> Tally:
     return tally
 
 
-def _accepted(rng: random.Random, setting: Setting, count: int, tally: Tally) -> Iterator[Written]:
+def _accepted(rng, setting, count, tally):
     accepted = 0
     while accepted < count:
         written = random_statement(rng, setting)
@@ -80,7 +77,7 @@ def _accepted(rng: random.Random, setting: Setting, count: int, tally: Tally) ->
         yield written
 
 
-def _reason(message: str) -> str:
+def _reason(message):
     """Return a message without the parts of its statement."""
     for pattern, reason in _REASONS.items():
         if re.search(pattern, message):
@@ -97,7 +94,7 @@ _REASONS = {
 }
 
 
-def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: int | None) -> None:
+def _compare_batch(setting, batch, tally, seed):
     """Compare statements that are planned together; with a seed they are released with noise."""
     workload = ln.sql(setting.domain, *(written.text for written in batch), unit=setting.unit)
     release = None
@@ -133,7 +130,7 @@ def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: i
                 )
 
 
-def _plan(workload: ln.Workload, unit: str | None) -> ln.Plan:
+def _plan(workload, unit):
     """Return a plan with as little noise as exact scales allow."""
     for epsilon, strategy in itertools.product((300, 100, 30, 10), ("workload", "marginals")):
         budget = ln.PureDP(epsilon * (20 if unit else 1))
@@ -146,7 +143,7 @@ def _plan(workload: ln.Workload, unit: str | None) -> ln.Plan:
     raise AssertionError("no budget has a scale that is exact")
 
 
-def undecided_of(statement: Statement, written: Written) -> Undecided:
+def undecided_of(statement, written):
     """Return in which clauses a statement leaves out rows outside the domain."""
     columns = dict(
         zip([column.name for column in statement.columns], statement.columns, strict=True)
@@ -181,7 +178,7 @@ class _Row:
     are_means: tuple[bool, ...]
 
     @classmethod
-    def of(cls, row: dict[str, object], written: Written) -> "_Row":
+    def of(cls, row, written):
         """Read a row of the frame; the interval of a mean without rows is infinite."""
         values = [_plain(value) for value in row.values()]
         keys = values[: len(written.groups)]
@@ -205,14 +202,14 @@ class _Row:
         ]
         return cls(tuple(keys), tuple(answers), tuple(tolerances), tuple(are_means))
 
-    def fits(self, labels: list[set[object]], answers: list[object]) -> bool:
+    def fits(self, labels, answers):
         """Return whether it has one of these keys in every column, and these answers."""
         has_keys = all(key in allowed for key, allowed in zip(self.keys, labels, strict=True))
         return has_keys and all(
             map(_is_close, self.answers, answers, self.tolerances, self.are_means)
         )
 
-    def distance(self, answers: list[object]) -> float:
+    def distance(self, answers):
         """Return the total distance from these answers."""
         return sum(
             abs(answer - expected)
@@ -220,14 +217,12 @@ class _Row:
             if isinstance(answer, float) and isinstance(expected, float)
         )
 
-    def is_empty(self) -> bool:
+    def is_empty(self):
         """Return whether it may belong to a group without rows."""
         return self.fits([{key} for key in self.keys], [None] * len(self.answers))
 
 
-def _difference(
-    statement: Statement, written: Written, frame: pd.DataFrame, rows: list[tuple[object, ...]]
-) -> str:
+def _difference(statement, written, frame, rows):
     """Return what differs between our answers and those of DuckDB, or nothing."""
     ours = [_Row.of(row, written) for row in frame.to_dict("records")]
     width = len(written.groups)
@@ -259,9 +254,7 @@ def _difference(
     return ""
 
 
-def _labels(
-    statement: Statement, attribute: str, key: object, *, is_absent: bool
-) -> set[object] | None:
+def _labels(statement, attribute, key, *, is_absent):
     """Return how a key of DuckDB may be called in our answer; None if it has no cell."""
     kind = statement.domain.kind(attribute)
     if is_absent:
@@ -277,7 +270,7 @@ def _labels(
     return {_plain(key)}
 
 
-def _plain(value: object) -> object:
+def _plain(value):
     """Return a value of either side in one form."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -292,7 +285,7 @@ def _plain(value: object) -> object:
         return text
 
 
-def _is_close(answer: object, expected: object, tolerance: float, is_mean: bool) -> bool:
+def _is_close(answer, expected, tolerance, is_mean):
     if expected is None:
         # docs/coming-from-sql.md: "Its counts and sums are 0, where SQL has no row, or NULL; its
         # mean can be any number"
@@ -300,7 +293,7 @@ def _is_close(answer: object, expected: object, tolerance: float, is_mean: bool)
     return isinstance(answer, float) and abs(answer - float(str(expected))) <= tolerance
 
 
-def main() -> None:
+def main():
     """Compare as many statements as the command line says; exit with 1 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--statements", type=int, default=3000)

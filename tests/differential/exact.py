@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-import leastnoise as ln
-from behind_the_wall import Column, amount_encoder, cell_encoder, to_column
+from behind_the_wall import amount_encoder, cell_encoder, to_column
 from leastnoise._domain import CompleteCount, DeviationProduct, UnitCount, ValueCount, Weighted
 from leastnoise._trusted.linop import dense
-from leastnoise._workload import Product, Workload
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -19,12 +17,12 @@ Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 class ExactNumbers:
     """Answers workloads of single columns of statements from rows."""
 
-    def __init__(self, rows: pd.DataFrame, unit: str | None) -> None:
+    def __init__(self, rows, unit):
         self._columns = {name: _column(rows[name]) for name in rows}
         self._count = len(rows)
         self._unit = None if unit is None else rows[unit].to_numpy()
 
-    def __call__(self, workload: Workload, column: str = "") -> Answers:
+    def __call__(self, workload, column=""):
         """Return the exact answers, which are also the ends of their intervals."""
         if workload.statistics and workload.statistics[0].form.of_several:
             answers = self._of_two_measures(workload, column)
@@ -36,7 +34,7 @@ class ExactNumbers:
             (answers,) = (self._product(product) for product in workload.products)
         return answers, answers, answers
 
-    def _of_two_measures(self, workload: Workload, column: str) -> np.ndarray:
+    def _of_two_measures(self, workload, column):
         """Return a correlation, a covariance or the coefficients of a line."""
         (statistic,) = workload.statistics
         sums = dict(zip(statistic.sum_factors, map(self._product, workload.products), strict=True))
@@ -60,7 +58,7 @@ class ExactNumbers:
             spread = np.sqrt(variance * other_variance)
             return (covariance / np.where(spread > 1e-9, spread, np.nan))[..., None]
 
-    def _product(self, product: Product) -> np.ndarray:
+    def _product(self, product):
         """Return the sums over the rows that every attribute of a product counts."""
         measure = None if product.measure is None else product.domain.measure(product.measure)
         is_counted = np.ones(self._count, dtype=bool)
@@ -89,7 +87,7 @@ class ExactNumbers:
             counts = np.moveaxis(np.tensordot(matrix, counts, axes=(1, axis)), 0, axis)
         return counts
 
-    def _amounts(self, measure: ln.Measure | None) -> np.ndarray:
+    def _amounts(self, measure):
         if measure is None:
             return np.ones(self._count)
         if isinstance(measure, Weighted):
@@ -105,9 +103,7 @@ class ExactNumbers:
         return amount_encoder(measure)(self._columns[measure.column]).astype(float)
 
 
-def _places_of_groups(
-    measure: UnitCount, names: tuple[str, ...], places: np.ndarray, units: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _places_of_groups(measure, names, places, units):
     """Return a column for each group that a row is in, with the group's place for its cell."""
     for name, groups, places_of_groups in zip(
         measure.attributes, measure.groups, measure.places, strict=True
@@ -126,5 +122,5 @@ def _places_of_groups(
     return places, units
 
 
-def _column(values: pd.Series) -> Column:
+def _column(values):
     return to_column(pa.array(values, from_pandas=True))

@@ -40,7 +40,7 @@ class Setting:
     attributes: tuple[str, ...]  # that statements may use; few, so that plans are made soon
 
 
-def random_setting(rng: random.Random, attributes: int) -> Setting:
+def random_setting(rng, attributes):
     """Return a random table of 20 to 80 rows, and a domain with random policies.
 
     Args:
@@ -48,7 +48,7 @@ def random_setting(rng: random.Random, attributes: int) -> Setting:
         attributes: the number of attributes that statements use.
     """
 
-    def policies(*, ordered: bool = False) -> dict[str, str]:
+    def policies(*, ordered=False):
         outside = ["drop", "drop", "other", "cell", *(["clip"] * 2 if ordered else [])]
         return {
             "null": rng.choice(["drop", "drop", "other", "cell"]),
@@ -80,11 +80,11 @@ def random_setting(rng: random.Random, attributes: int) -> Setting:
     return Setting(domain, rows, _as_read(domain, rows), unit, used)
 
 
-def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
+def _random_rows(rng, count):
     null_share = rng.choice([0, 0.1, 0.4])
     stray_share = rng.choice([0, 0.1, 0.3])
 
-    def column(draw: Callable[[], object], stray: Callable[[], object]) -> list[object]:
+    def column(draw, stray):
         values = []
         for _ in range(count):
             is_null = rng.random() < null_share
@@ -116,7 +116,7 @@ def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
     return frame
 
 
-def _as_read(domain: ln.Domain, rows: pd.DataFrame) -> pd.DataFrame:
+def _as_read(domain, rows):
     """Return the table as the domain reads it: clipped values, levels, and what is outside."""
     rows_as_read = rows.copy()
     bounds = {"flag": (0, 1), "age": (0, 12), "weight": (0, 100), "disc": (0, 0.4)}
@@ -151,12 +151,12 @@ def _as_read(domain: ln.Domain, rows: pd.DataFrame) -> pd.DataFrame:
 # Conditions
 
 
-def random_term(rng: random.Random, attributes: tuple[str, ...]) -> str:
+def random_term(rng, attributes):
     """Return a random condition on one attribute."""
     return _condition(rng, rng.choice(attributes))
 
 
-def _condition(rng: random.Random, name: str, depth: int = 0) -> str:
+def _condition(rng, name, depth=0):
     choice = rng.random() if depth < 2 else 0
     if choice < 0.6:
         return rng.choice(_ATOMS[name])(rng)
@@ -175,46 +175,44 @@ def _condition(rng: random.Random, name: str, depth: int = 0) -> str:
     return f"CASE WHEN {inner} THEN {rng.choice(['TRUE', 'NULL'])} ELSE FALSE END"
 
 
-def _compared(
-    column: str, literal: Callable[[random.Random], str], *, ordered: bool
-) -> list[Callable[[random.Random], str]]:
+def _compared(column, literal, *, ordered):
     """Return makers of comparisons of a column with literals."""
     comparisons = ["=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]
     comparisons += ["<", "<=", ">", ">="] if ordered else []
 
-    def compare(rng: random.Random) -> str:
+    def compare(rng):
         return f"{column} {rng.choice(comparisons)} {literal(rng)}"
 
-    def in_list(rng: random.Random) -> str:
+    def in_list(rng):
         values = [literal(rng) for _ in range(rng.randint(1, 3))]
         values += ["NULL"] if rng.random() < 0.15 else []
         return f"{column} {rng.choice(['', 'NOT '])}IN ({', '.join(values)})"
 
-    def between(rng: random.Random) -> str:
+    def between(rng):
         ends = sorted([literal(rng), literal(rng)], key=lambda text: (len(text), text))
         return f"{column} {rng.choice(['', 'NOT '])}BETWEEN {ends[0]} AND {ends[1]}"
 
-    def is_null(rng: random.Random) -> str:
+    def is_null(rng):
         return f"{column} IS {rng.choice(['', 'NOT '])}NULL"
 
-    def coalesced(rng: random.Random) -> str:
+    def coalesced(rng):
         return f"COALESCE({column}, {literal(rng)}) {rng.choice(comparisons)} {literal(rng)}"
 
-    def null_if(rng: random.Random) -> str:
+    def null_if(rng):
         return f"NULLIF({column}, {literal(rng)}) IS NULL"
 
-    def in_case(rng: random.Random) -> str:
+    def in_case(rng):
         return f"CASE {column} WHEN {literal(rng)} THEN TRUE ELSE FALSE END"
 
     makers = [compare, compare, in_list, is_null, coalesced, null_if, in_case]
     return [*makers, between] if ordered else makers
 
 
-def _text_literal(rng: random.Random) -> str:
+def _text_literal(rng):
     return f"'{rng.choice([*CHANNELS, *CHANNELS, *STRAY_CHANNELS])}'"
 
 
-def _date_literal(rng: random.Random) -> str:
+def _date_literal(rng):
     day = START + dt.timedelta(rng.randint(-8, 52))
     return rng.choice([f"'{day}'", f"DATE '{day}'", f"CAST('{day}' AS DATE)"])
 
@@ -293,7 +291,7 @@ class Written:
     grouping: str = "plain"
 
     @property
-    def text(self) -> str:
+    def text(self):
         """Return the statement."""
         groups = [
             group.expression
@@ -309,7 +307,7 @@ class Written:
             self._group_by([group.alias for group in self.groups])
         )
 
-    def _group_by(self, names: list[str]) -> str:
+    def _group_by(self, names):
         listed = ", ".join(names)
         if not names:
             return ""
@@ -324,7 +322,7 @@ class Written:
             return f" GROUP BY GROUPING SETS ({sets}, ())"
         return f" GROUP BY {listed}"
 
-    def reference(self, undecided: "Undecided") -> str:
+    def reference(self, undecided):
         """Return the statement for DuckDB, in which undecided rows are left out.
 
         Rows outside the domain are in a group ``__outside__`` where a group is undecided.
@@ -359,7 +357,7 @@ class Undecided:
     shared: frozenset[str] = frozenset()  # groups in whose cell nulls are counted, too
 
 
-def _reference_grouping(grouping: str, groups: list[str]) -> str:
+def _reference_grouping(grouping, groups):
     listed = ", ".join(groups)
     if grouping in ("ROLLUP", "CUBE"):
         return f"{grouping} ({listed})"
@@ -368,21 +366,21 @@ def _reference_grouping(grouping: str, groups: list[str]) -> str:
     return listed
 
 
-def _inside(names: frozenset[str] | tuple[str, ...]) -> list[str]:
+def _inside(names):
     return [f"NOT {name}_out" for name in sorted(names)]
 
 
-def _where(terms: tuple[str, ...] | list[str]) -> str:
+def _where(terms):
     return f" WHERE {' AND '.join(f'({term})' for term in terms)}" if terms else ""
 
 
-def _filter(terms: tuple[str, ...] | list[str]) -> str:
+def _filter(terms):
     if not terms:
         return ""
     return f" FILTER (WHERE {' AND '.join(f'({term})' for term in terms)})"
 
 
-def random_group(rng: random.Random, name: str) -> Group:
+def random_group(rng, name):
     """Return a random column of groups of an attribute."""
     choice = rng.random()
     if choice < 0.3:
@@ -424,7 +422,7 @@ _GROUPED: dict[str, list[Callable[[random.Random], str]]] = {
 }
 
 
-def random_answer(rng: random.Random, alias: str, setting: Setting) -> Answer:
+def random_answer(rng, alias, setting):
     """Return a random column of answers."""
     terms = tuple(
         random_term(rng, setting.attributes) for _ in range(rng.choice([0, 0, 0, 1, 1, 2]))
@@ -454,7 +452,7 @@ def random_answer(rng: random.Random, alias: str, setting: Setting) -> Answer:
     return Answer(alias, maker, terms)
 
 
-def random_statement(rng: random.Random, setting: Setting) -> Written:
+def random_statement(rng, setting):
     """Return a random statement."""
     attributes = setting.attributes
     groups = tuple(

@@ -106,7 +106,7 @@ def test_reading_may_be_a_mapping():
 
 def test_foreign_kind_is_refused(monkeypatch):
     class Foreign(Kind):
-        def __repr__(self) -> str:
+        def __repr__(self):
             return "Foreign()"
 
     monkeypatch.setattr(Foreign, "__abstractmethods__", frozenset())

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -33,13 +32,13 @@ PEOPLE = pd.DataFrame({"age": [1, 2, 2]})
         ("no", False),
     ],
 )
-def test_switch_reads_its_values(monkeypatch, switch: str, value: str, expected: bool) -> None:
+def test_switch_reads_its_values(monkeypatch, switch, value, expected):
     monkeypatch.setenv(switch, value)
     assert environment.is_on(switch) is expected
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_switch_has_its_default_without_a_value(monkeypatch, switch: str) -> None:
+def test_switch_has_its_default_without_a_value(monkeypatch, switch):
     is_on_by_default = switch != DEBUG
     monkeypatch.delenv(switch, raising=False)
     assert environment.is_on(switch) is is_on_by_default
@@ -49,21 +48,21 @@ def test_switch_has_its_default_without_a_value(monkeypatch, switch: str) -> Non
 
 @pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("value", ["never", "always", "2", "30", "y", "plans", "/srv/plans", " on"])
-def test_switch_refuses_other_values(monkeypatch, switch: str, value: str) -> None:
+def test_switch_refuses_other_values(monkeypatch, switch, value):
     monkeypatch.setenv(switch, value)
     message = f"{switch} must be on, off, 1, 0, true, false, yes or no; got '{value}'"
     with pytest.raises(ln.InputError, match=message):
         environment.is_on(switch)
 
 
-def test_absolute_cache_folder_is_used(monkeypatch, tmp_path: Path) -> None:
+def test_absolute_cache_folder_is_used(monkeypatch, tmp_path):
     monkeypatch.setenv(CACHE, "on")
     monkeypatch.setenv(CACHE_FOLDER, str(tmp_path))
     assert plan_folder() == tmp_path
 
 
 @pytest.mark.parametrize("value", ["on", "plans", "./plans", "../plans", "~/plans"])
-def test_cache_folder_must_be_absolute(monkeypatch, value: str) -> None:
+def test_cache_folder_must_be_absolute(monkeypatch, value):
     monkeypatch.setenv(CACHE, "on")
     monkeypatch.setenv(CACHE_FOLDER, value)
     with pytest.raises(ln.InputError, match=f"{CACHE_FOLDER} must be an absolute folder"):
@@ -74,9 +73,7 @@ def test_cache_folder_must_be_absolute(monkeypatch, value: str) -> None:
     ("name", "value"),
     [(CACHE, "plans"), (CACHE_FOLDER, "plans"), (CHARTS, "never"), (PROGRESS, "30"), (DEBUG, "x")],
 )
-def test_release_is_refused_before_anything_is_written(
-    monkeypatch, tmp_path: Path, name: str, value: str
-) -> None:
+def test_release_is_refused_before_anything_is_written(monkeypatch, tmp_path, name, value):
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, value)
@@ -85,7 +82,7 @@ def test_release_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_switches_make_no_folder(monkeypatch, tmp_path: Path) -> None:
+def test_switches_make_no_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     for value in ("on", "1", "true", "yes", "off", "0", "false", "no"):

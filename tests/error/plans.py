@@ -1,6 +1,5 @@
 """Small plans of every structure, and their dense least squares."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -25,7 +24,6 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import (
-    Product,
     Workload,
     level,
     marginals,
@@ -50,7 +48,7 @@ class Case:
     workload: Workload
 
 
-def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
+def _whitening_of_group(plan, group):
     """Return the inverse root of the covariance of K-norm noise of tables with one total."""
     blocks = [plan.blocks[at] for at in group]
     sizes = [block.rows for block in blocks]
@@ -69,7 +67,7 @@ def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
 class LeastSquares:
     """Least squares over the measured integers by one matrix of all cells and measures."""
 
-    def __init__(self, plan: Measurements) -> None:
+    def __init__(self, plan):
         self.plan = plan
         domain = plan.domain
         counts_of_ends = [
@@ -87,7 +85,7 @@ class LeastSquares:
         self.rows = self.whitened(np.vstack(rows))  # of unit noise
         self.inverse = np.linalg.pinv(self.rows, rcond=1e-12)
 
-    def _rows_of_measures(self, block: Block) -> np.ndarray:
+    def _rows_of_measures(self, block):
         """Return the rows of a block over the cells of all measures, one measure after another.
 
         A block of both ends has the distances of values from the lower bound, then from the upper.
@@ -109,7 +107,7 @@ class LeastSquares:
             rows.append(np.hstack(along_measures))
         return np.vstack(rows)
 
-    def whitened(self, measured: np.ndarray) -> np.ndarray:
+    def whitened(self, measured):
         """Return the measured rows in units of their noise, also of noise that blocks share."""
         scaled = measured / self.noise_std.reshape(-1, *[1] * (measured.ndim - 1))
         ends = np.cumsum([block.rows for block in self.plan.blocks])
@@ -121,26 +119,26 @@ class LeastSquares:
             )
         return scaled
 
-    def weights(self, product: Product) -> np.ndarray:
+    def weights(self, product):
         """Return the matrix from measured integers, in units of their noise, to answers."""
         query_matrix = dense_product(product)
         matrices = [query_matrix * (measure == product.measure) for measure in self.measures]
         return np.hstack(matrices) @ self.inverse
 
-    def error(self, workload: Workload) -> float:
+    def error(self, workload):
         """Return the total squared error."""
         return sum(
             float(product.importance) * float((self.weights(product) ** 2).sum())
             for product in workload
         )
 
-    def answers(self, product: Product, values: Sequence[np.ndarray]) -> np.ndarray:
+    def answers(self, product, values):
         """Return answers from the integers of all blocks, whose first axis is the block's rows."""
         measured = self.whitened(np.concatenate(values))
         return np.tensordot(self.weights(product) / self.plan.grid, measured, 1)
 
 
-def dense_product(product: Product) -> np.ndarray:
+def dense_product(product):
     """Return the queries of a product over all cells of a small domain."""
     operators = dict(zip(product.attributes, product.operators, strict=True))
     matrices = []
@@ -150,7 +148,7 @@ def dense_product(product: Product) -> np.ndarray:
     return reduce(np.kron, matrices)
 
 
-def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
+def dense_rows(workload, *, total=True):
     """Return the weighted queries over all cells, or their parts across equal cells."""
     rows = np.vstack(
         [float(product.importance) ** 0.5 * dense_product(product) for product in workload]
@@ -158,13 +156,13 @@ def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
     return rows if total else rows - rows.mean(axis=1, keepdims=True)
 
 
-def dense_nuclear(workload: Workload, *, total: bool = True) -> float:
+def dense_nuclear(workload, *, total=True):
     """Return the nuclear norm over sqrt(cells), from the matrix."""
     rows = dense_rows(workload, total=total)
     return float(np.linalg.svd(rows, compute_uv=False).sum() / np.sqrt(rows.shape[1]))
 
 
-def factor(name: str, operator: object, weights: object = None) -> Factor:
+def factor(name, operator, weights=None):
     """Return the factor of one attribute."""
     return Factor((name,), operator, None if weights is None else np.array(weights))
 
@@ -189,11 +187,11 @@ RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
 def _case(
-    name: str,
-    mechanism: Noise,
-    workload: Workload,
-    *blocks: tuple[tuple[Factor, ...], int | str] | Block,
-) -> Case:
+    name,
+    mechanism,
+    workload,
+    *blocks,
+):
     """Return a case whose blocks are stated by their factors and scales."""
     rounded = mechanism is Noise.ROUNDED_GAUSSIAN
     # The budget allows all of the scales, which are not fitted to it.
@@ -226,7 +224,7 @@ A_AND_B = marginals(DOMAIN, upto=2, of=["a", "b"])
 SUMS = marginals(DOMAIN, upto=1, of=["a"], sum="pay")
 
 
-def _residuals(b: Factor, c: Factor) -> list[tuple[tuple[Factor, ...], int]]:
+def _residuals(b, c):
     """Return blocks of every set of attributes, with these rows along b and c."""
     return [
         ((A,), 90),
@@ -347,7 +345,7 @@ ENDS = Domain(
 _ALONG_A, _ALONG_B = factor("a", Identity(3)), factor("b", Identity(4))
 
 
-def ends(factors: tuple[Factor, ...], measure: str) -> Block:
+def ends(factors, measure):
     """Return a block of distances of values from both ends."""
     return Block(factors, Fraction(1), measure, ends=True)
 
@@ -387,7 +385,7 @@ for _name, _blocks in _OF_ENDS.items():
 IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
 
 
-def leveled(groups: list[int], *, with_prefix: bool = True) -> Workload:
+def leveled(groups, *, with_prefix=True):
     """Return a workload of places in unequal groups and regions, by sex and age."""
     regions = np.array([0, 0, 1, 1])[groups]
     levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
@@ -404,7 +402,7 @@ def leveled(groups: list[int], *, with_prefix: bool = True) -> Workload:
     return together(products)
 
 
-def level_tables(workload: Workload, *, with_weights: bool = False) -> list[tuple[Block, float]]:
+def level_tables(workload, *, with_weights=False):
     """Return measurements of cells, groups and regions with unequal weights.
 
     The rows of groups by age and of places may each have their own weight.
@@ -429,7 +427,7 @@ def level_tables(workload: Workload, *, with_weights: bool = False) -> list[tupl
     return [(Block(factors, Fraction(1)), weight) for factors, weight in tables]
 
 
-def level_plan(workload: Workload, *, with_weights: bool = False) -> Measurements:
+def level_plan(workload, *, with_weights=False):
     """Return a plan of these measurements under rho = 1 / 2."""
     tables = level_tables(workload, with_weights=with_weights)
     privacy = Privacy(ZCDP("1/2"))

@@ -22,14 +22,13 @@ from leastnoise._trusted.linop import (
     AllRanges,
     Dense,
     Identity,
-    Operator,
     Prefix,
     Ranges,
     Total,
     Tree,
     dense,
 )
-from leastnoise._workload import Workload, marginals, queries
+from leastnoise._workload import marginals, queries
 from strategies.proposals import proposal
 
 
@@ -38,7 +37,7 @@ from strategies.proposals import proposal
     [Identity(7), Total(7), Prefix(7), AllRanges(7)],
     ids=lambda operator: type(operator).__name__,
 )
-def test_singular_values_match_the_dense_matrix(operator: Operator) -> None:
+def test_singular_values_match_the_dense_matrix(operator):
     closed = singular_values(operator)
     assert closed is not None
     np.testing.assert_allclose(
@@ -48,7 +47,7 @@ def test_singular_values_match_the_dense_matrix(operator: Operator) -> None:
     )
 
 
-def exact_parts(operator: Operator) -> list[float]:
+def exact_parts(operator):
     rows = dense(operator).astype(float)
     n = operator.size
     centred = rows - rows.mean(axis=1, keepdims=True)
@@ -70,7 +69,7 @@ def exact_parts(operator: Operator) -> list[float]:
         Dense([[1, -2, 0], [3, 0, 1]]),
     ],
 )
-def test_nuclear_parts_match_exact_parts(operator: Operator) -> None:
+def test_nuclear_parts_match_exact_parts(operator):
     np.testing.assert_allclose(
         [*nuclear_norm_parts(operator), centred_nuclear_norm(operator)],
         exact_parts(operator),
@@ -88,9 +87,7 @@ def test_nuclear_parts_match_exact_parts(operator: Operator) -> None:
         lambda n: Dense(np.ones((2, n), dtype=int)),
     ],
 )
-def test_bound_of_long_attribute_is_below_exact_value(
-    make: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bound_of_long_attribute_is_below_exact_value(make, monkeypatch):
     operator = make(40)
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
         monkeypatch.setattr(f"leastnoise._error._lower_bounds.{most}", 8)
@@ -116,7 +113,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])
-def test_nuclear_norm_of_a_workload(name: str) -> None:
+def test_nuclear_norm_of_a_workload(name):
     workload = WORKLOADS[name]
     norm = nuclear_norm(workload.products, with_total=True)
     exact = dense_nuclear(workload)
@@ -136,9 +133,7 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
         (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
     ],
 )
-def test_no_plan_is_below_the_bound(
-    workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str
-) -> None:
+def test_no_plan_is_below_the_bound(workload, neighbours, budget, mechanism):
     privacy = Privacy(budget, neighbours)
     for name in ("identity", "marginals"):
         try:
@@ -151,7 +146,7 @@ def test_no_plan_is_below_the_bound(
         assert 0 < expected_error.lower_bound <= expected_error.total_squared_error * (1 + 1e-9)
 
 
-def test_bound_is_met_where_identity_is_optimal() -> None:
+def test_bound_is_met_where_identity_is_optimal():
     domain = Domain(a=Integers(0, 9))
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
@@ -163,7 +158,7 @@ def test_bound_is_met_where_identity_is_optimal() -> None:
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == expected_error.lower_bound
 
 
-def test_bound_ignores_limits_by_other_attributes() -> None:
+def test_bound_ignores_limits_by_other_attributes():
     workload = queries(DOMAIN, a="identity")
     free, limited = (
         Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
@@ -174,7 +169,7 @@ def test_bound_ignores_limits_by_other_attributes() -> None:
 
 
 @pytest.mark.parametrize(("cells", "filled"), [(6, 6), (8, 8), (8, 6), (12, 3)])
-def test_bound_covers_units_with_rows_in_many_cells(cells: int, filled: int) -> None:
+def test_bound_covers_units_with_rows_in_many_cells(cells, filled):
     # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
     # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
     ones = np.arange(1, filled + 1)

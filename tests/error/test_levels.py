@@ -17,15 +17,14 @@ from leastnoise._error import (
 )
 from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS, PlanningProblem
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP, parameters_by_name
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, cost
-from leastnoise._workload import Workload, level, queries, together
+from leastnoise._workload import level, queries, together
 
 
-def test_level_queries_without_measurements_are_refused() -> None:
+def test_level_queries_without_measurements_are_refused():
     workload = leveled(IN_ORDER)
     blocks = [block for block in level_tables(workload) if len(block[0].factors) == 2]
     privacy = Privacy(ZCDP("1/2"))
@@ -43,9 +42,7 @@ def test_level_queries_without_measurements_are_refused() -> None:
 
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
 @pytest.mark.parametrize("total", [True, False])
-def test_bound_of_unequal_groups_matches_the_matrix(
-    groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bound_of_unequal_groups_matches_the_matrix(groups, total, monkeypatch):
     levels_of_one = leveled(groups, with_prefix=False)
     halves = {"half": {0: 0, 1: 0, 2: 1}}
     place_kind = levels_of_one.domain.kind("place")
@@ -72,7 +69,7 @@ def test_bound_of_unequal_groups_matches_the_matrix(
 
 
 @pytest.mark.parametrize("total", [True, False])
-def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
+def test_cell_weights_raise_bound_to_at_most_the_optimum(total):
     group_of_cell = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
     domain = Domain(
         {
@@ -89,7 +86,7 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     ]
     workload = together(tables)
 
-    def squared_bound(*, with_cell_weights: bool) -> float:
+    def squared_bound(*, with_cell_weights):
         bound = nuclear_norm(
             workload.products, with_total=total, with_cell_weights=with_cell_weights
         )
@@ -109,9 +106,7 @@ def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     assert weighted_bound <= optimum * (1 + 1e-9)
 
 
-def marginals_plan(
-    workload: Workload, privacy: Privacy, noise: Noise, unit_variance: float, rel: float = 0.01
-) -> Plan:
+def marginals_plan(workload, privacy, noise, unit_variance, rel=0.01):
     """Plan `marginals`, and check its error: the strategy's times the variance of the noise."""
     strategy = PLANNERS["marginals"].strategy(PlanningProblem(workload, privacy, noise))
     measurements = fit_noise_scales(workload.domain, privacy, noise, strategy.blocks)
@@ -130,7 +125,7 @@ AN_EIGHTH = {
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
-def test_marginals_measure_level_tables_within_budget(noise: Noise) -> None:
+def test_marginals_measure_level_tables_within_budget(noise):
     workload = leveled(IN_ORDER, with_prefix=False)
     budget, variance = AN_EIGHTH[noise]
     privacy = Privacy(budget)
@@ -152,7 +147,7 @@ def test_marginals_measure_level_tables_within_budget(noise: Noise) -> None:
 @pytest.mark.parametrize(
     ("noise", "least"), [(Noise.DISCRETE_GAUSSIAN, 375_933), (Noise.DISCRETE_LAPLACE, 2.287e6)]
 )
-def test_equal_groups_of_4096_places_reach_known_least(noise: Noise, least: float) -> None:
+def test_equal_groups_of_4096_places_reach_known_least(noise, least):
     levels = {
         f"of {width}": dict(enumerate((np.arange(4096) // width).tolist())) for width in (16, 256)
     }
@@ -173,7 +168,7 @@ def test_equal_groups_of_4096_places_reach_known_least(noise: Noise, least: floa
         assert error == pytest.approx(plan.lower_bound(), rel=1e-4)
 
 
-def test_unequal_groups_get_own_weights_at_equal_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unequal_groups_get_own_weights_at_equal_cost(monkeypatch):
     groups = np.repeat(np.arange(12), [1, 1, 2, 2, 3, 5, 8, 20, 40, 90, 200, 400])
     levels = {
         "group": dict(enumerate(groups.tolist())),

@@ -5,7 +5,6 @@ import math
 import sys
 from collections import Counter
 from fractions import Fraction
-from types import FrameType
 
 import numpy as np
 import pytest
@@ -21,12 +20,12 @@ from leastnoise._error import (
     subset_sums,
 )
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms import Candidate, Search, choose_plan, try_strategies
+from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._strategies import PLANNERS, PlanningProblem
-from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import Identity, Prefix
 from leastnoise._trusted.measurements import Block, Factor, Measurements
-from leastnoise._workload import Workload, from_json, index_queries, marginals, queries, together
+from leastnoise._workload import from_json, index_queries, marginals, queries, together
 
 MIXED = Domain(
     a=Coded(3),
@@ -40,7 +39,7 @@ MIXED = Domain(
 )
 
 
-def mixed() -> Workload:
+def mixed():
     """Return tables of several sizes and weights whose answers differ in variance."""
     tables = [
         marginals(MIXED, upto=3, weight="3/2"),
@@ -50,7 +49,7 @@ def mixed() -> Workload:
     return together(tables)
 
 
-def triples(count: int) -> Workload:
+def triples(count):
     """Return all tables of three of `count` attributes."""
     return marginals(Domain({f"a{place}": Coded(2 + place % 3) for place in range(count)}), ways=3)
 
@@ -59,7 +58,7 @@ def triples(count: int) -> Workload:
     ("strategy", "budget"),
     [("residual", ZCDP("1/50")), ("marginals", PureDP("1/3")), ("covering", PureDP("1/3"))],
 )
-def test_errors_match_one_table_at_a_time(strategy: str, budget: Budget) -> None:
+def test_errors_match_one_table_at_a_time(strategy, budget):
     workload = mixed()
     noise = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.DISCRETE_LAPLACE
     proposal = PLANNERS[strategy].strategy(PlanningProblem(workload, Privacy(budget), noise))
@@ -74,7 +73,7 @@ def test_errors_match_one_table_at_a_time(strategy: str, budget: Budget) -> None
             assert errors.is_exact
 
 
-def test_unmeasured_table_is_named_among_many() -> None:
+def test_unmeasured_table_is_named_among_many():
     workload = triples(7)
     privacy = Privacy(ZCDP(1))
     noise = Noise.DISCRETE_GAUSSIAN
@@ -98,7 +97,7 @@ MEASURED_AND_DETERMINED = [
 
 
 @pytest.mark.parametrize(("names", "determined"), MEASURED_AND_DETERMINED)
-def test_cells_and_contrasts_determine_queries_together(names: list[str], determined: bool) -> None:
+def test_cells_and_contrasts_determine_queries_together(names, determined):
     noise = Noise.DISCRETE_GAUSSIAN
     workload = marginals(PAIR_DOMAIN, ways=2)
     proposal = PLANNERS["residual"].strategy(PlanningProblem(workload, Privacy(ZCDP(1)), noise))
@@ -118,7 +117,7 @@ def test_cells_and_contrasts_determine_queries_together(names: list[str], determ
             structure.require(product)
 
 
-def subset_sums_by_loop(terms: AttributeSetTerms) -> dict[tuple[int, ...], float]:
+def subset_sums_by_loop(terms):
     """Return the sums of all subsets of the attribute sets, one subset at a time."""
     sums: Counter[tuple[int, ...]] = Counter()
     for attributes, member_factors, other_factors, weight in zip(
@@ -132,7 +131,7 @@ def subset_sums_by_loop(terms: AttributeSetTerms) -> dict[tuple[int, ...], float
 
 
 @pytest.mark.parametrize(("count", "width"), [(5, 3), (100, 10)])
-def test_subset_sums_match_a_loop_for_wide_sets(count: int, width: int) -> None:
+def test_subset_sums_match_a_loop_for_wide_sets(count, width):
     rng = np.random.default_rng(3)
     sets = np.sort(np.array([rng.choice(count, width, replace=False) for _ in range(4)]), axis=1)
     member_factors = rng.random((4, width))
@@ -145,7 +144,7 @@ def test_subset_sums_match_a_loop_for_wide_sets(count: int, width: int) -> None:
     assert sums == pytest.approx(subset_sums_by_loop(terms), rel=1e-12)
 
 
-def test_equal_query_sets_are_numbered_once() -> None:
+def test_equal_query_sets_are_numbered_once():
     workload = triples(5)
     workload_from_json = from_json(workload.domain, workload.to_json())
     for products in (workload.products, workload_from_json.products):
@@ -163,13 +162,13 @@ def test_equal_query_sets_are_numbered_once() -> None:
             assert tuple(entry.query_set for entry in entries) == product.query_sets
 
 
-def candidates_by_name(workload: Workload) -> dict[str, Candidate]:
+def candidates_by_name(workload):
     """Return the candidates under rho = 1 / 2 by the name of their strategy."""
     candidates = try_strategies(workload, Privacy(ZCDP("1/2")))
     return {candidate.strategy: candidate for candidate in candidates}
 
 
-def test_many_gaussian_marginals_reach_their_bound() -> None:
+def test_many_gaussian_marginals_reach_their_bound():
     workload = triples(20)
     assert len(workload.products) > 1024
     tried = candidates_by_name(workload)
@@ -187,11 +186,11 @@ def test_many_gaussian_marginals_reach_their_bound() -> None:
     assert plan_by_name.strategy == "marginals"
 
 
-def test_few_gaussian_marginals_try_marginals() -> None:
+def test_few_gaussian_marginals_try_marginals():
     assert candidates_by_name(triples(4))["marginals"].plan is not None
 
 
-def test_prefix_sums_keep_workload_strategy_a_candidate() -> None:
+def test_prefix_sums_keep_workload_strategy_a_candidate():
     workload = triples(20)
     for name in ("residual", "covering"):
         assert PLANNERS[name].contains(workload) == ("marginals", "workload")
@@ -200,11 +199,11 @@ def test_prefix_sums_keep_workload_strategy_a_candidate() -> None:
         )
 
 
-def count_calls(workload: Workload) -> Counter[str]:
+def count_calls(workload):
     """Return how often each Python function is called to choose a plan."""
     calls = Counter[str]()
 
-    def record(frame: FrameType, event: str, _: object) -> None:
+    def record(frame, event, _):
         if event == "call":
             calls[frame.f_code.co_qualname] += 1
 
@@ -216,7 +215,7 @@ def count_calls(workload: Workload) -> Counter[str]:
     return calls
 
 
-def test_calls_grow_linearly_with_tables() -> None:
+def test_calls_grow_linearly_with_tables():
     # Imports and caches of the first plan are not counted.
     choose_plan(triples(6), Privacy(ZCDP("1/2")))
     calls_per_table = []

@@ -21,7 +21,7 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._workload import identity, queries
 
 
-def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
+def plan_of(*factors, domain):
     blocks = tuple(
         Block(block_factors, Fraction(7 + 2 * place, 3))
         for place, block_factors in enumerate(factors)
@@ -31,7 +31,7 @@ def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
     )
 
 
-def test_pair_refuses_undetermined_queries() -> None:
+def test_pair_refuses_undetermined_queries():
     plan, (product,) = plan_of(*MERGED, domain=PAIR), queries(PAIR, a="identity", c="prefix")
     structure = pair_structure(
         dict(zip(PAIR.names, PAIR.shape, strict=True)),
@@ -42,7 +42,7 @@ def test_pair_refuses_undetermined_queries() -> None:
             function(product)
 
 
-def test_pair_of_unequal_weights_has_no_rounding_error() -> None:
+def test_pair_of_unequal_weights_has_no_rounding_error():
     """The rounding error stays far below the noise.
 
     Without a second solution for the residual it is 6e-3 of the noise here, and grows with the

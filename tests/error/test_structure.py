@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from error.plans import CASES, DOMAIN, Case, LeastSquares, factor
+from error.plans import CASES, DOMAIN, LeastSquares, factor
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._error import (
     DenseStructure,
@@ -28,14 +28,14 @@ from leastnoise._families import row_space
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Dense, Identity, Prefix
-from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.measurements import Block, Measurements, Observation
 from leastnoise._workload import marginals, queries, ranges
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @pytest.fixture(params=["by one matrix if needed", "by a pair of matrices or a solver"])
-def is_small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def is_small(request, monkeypatch):
     """Return whether the cases count as small; else all limits of small plans are 0."""
     if request.param == "by one matrix if needed":
         return True
@@ -49,7 +49,7 @@ def is_small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @every_case
-def test_errors_and_answers_match_dense_least_squares(case: Case, is_small: bool) -> None:
+def test_errors_and_answers_match_dense_least_squares(case, is_small):
     tolerance = 1e-8 if is_small else 1e-6
     squares = LeastSquares(case.plan)
     random = np.random.default_rng(6)
@@ -77,7 +77,7 @@ def test_errors_and_answers_match_dense_least_squares(case: Case, is_small: bool
 
 @every_case
 @pytest.mark.usefixtures("is_small")
-def test_covariances_match_dense_least_squares(case: Case) -> None:
+def test_covariances_match_dense_least_squares(case):
     squares = LeastSquares(case.plan)
     weights = {product: squares.weights(product) for product in case.workload}
     for measure, covariance in covariance_by_measure(case.workload, case.plan).items():
@@ -95,7 +95,7 @@ def test_covariances_match_dense_least_squares(case: Case) -> None:
 
 
 @every_case
-def test_promised_error_adds_up_over_tables(case: Case) -> None:
+def test_promised_error_adds_up_over_tables(case):
     expected_error = evaluate_plan(case.workload, case.plan).expected_error()
     names = [product.name for product in case.workload]
     assert [table.name for table in expected_error.tables] == names
@@ -116,9 +116,7 @@ def test_promised_error_adds_up_over_tables(case: Case) -> None:
         ("workload", 1000, 10),
     ],
 )
-def test_errors_with_20_bit_integers_match_dense(
-    strategy: str, weight: str | int, cells: int
-) -> None:
+def test_errors_with_20_bit_integers_match_dense(strategy, weight, cells):
     domain = Domain(sex=["F", "M"], age=Integers(0, cells - 1))
     two_ranges = ranges([(0, 2), (3, cells - 1)])
     workload = queries(domain, sex="identity", age=two_ranges, weight=weight)
@@ -137,11 +135,11 @@ def test_errors_with_20_bit_integers_match_dense(
     [(True, DenseStructure, DenseStructure), (False, PairStructure, IterativeStructure)],
 )
 def test_which_structure_is_used(
-    are_small: bool,
-    structure_of_two: type,
-    structure_of_many: type,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    are_small,
+    structure_of_two,
+    structure_of_many,
+    monkeypatch,
+):
     if not are_small:
         for limit in ("_MOST_QUICK_CELLS", "MOST_DENSE"):
             monkeypatch.setattr(f"leastnoise._error._structure.{limit}", 0)
@@ -159,7 +157,7 @@ def test_which_structure_is_used(
         assert type(quantity_structure(case.plan, None)) is expected, case.name
 
 
-def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measurements:
+def laplace(*factors, domain=DOMAIN):
     """Return a plan of one table for each set of factors."""
     blocks = tuple(Block(factors_of_table, Fraction(2)) for factors_of_table in factors)
     return Measurements(
@@ -167,7 +165,7 @@ def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measuremen
     )
 
 
-def test_wide_tables_need_no_list_of_their_subsets() -> None:
+def test_wide_tables_need_no_list_of_their_subsets():
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
     cells = tuple(factor(name, Identity(2)) for name in domain.names)
     covariance = measure_covariance(laplace(cells, domain=domain), None)
@@ -184,7 +182,7 @@ FACTOR_B = factor("b", Identity(5))
 NO_C = r"do not determine c\. Ask for the table c in the workload"
 
 
-def test_queries_of_unmeasured_attributes_are_refused() -> None:
+def test_queries_of_unmeasured_attributes_are_refused():
     covariance = measure_covariance(laplace((FACTOR_A, FACTOR_B)), None)
     (a_product,) = queries(DOMAIN, a="identity")
     (c_product,) = queries(DOMAIN, c="identity")
@@ -194,7 +192,7 @@ def test_queries_of_unmeasured_attributes_are_refused() -> None:
         covariances(covariance, a_product, c_product)
 
 
-def test_joint_queries_of_separate_tables_are_refused() -> None:
+def test_joint_queries_of_separate_tables_are_refused():
     covariance = measure_covariance(laplace((FACTOR_A,), (FACTOR_B,)), None)
     (joint_product,) = marginals(DOMAIN, ways=2, of=["a", "b"])
     with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
@@ -203,7 +201,7 @@ def test_joint_queries_of_separate_tables_are_refused() -> None:
         covariances(covariance, joint_product)
 
 
-def test_estimates_of_unmeasured_queries_are_refused() -> None:
+def test_estimates_of_unmeasured_queries_are_refused():
     plan = laplace((FACTOR_A, FACTOR_B))
     estimate = Estimate(Observation(plan, (np.zeros(10, dtype=int),), "", private=False))
     with pytest.raises(UnsupportedQuery, match=NO_C):
@@ -213,7 +211,7 @@ def test_estimates_of_unmeasured_queries_are_refused() -> None:
         estimate.values(sum_of_pay)
 
 
-def test_covariance_of_two_measures_is_refused() -> None:
+def test_covariance_of_two_measures_is_refused():
     covariance = measure_covariance(laplace((FACTOR_A, FACTOR_B)), None)
     (counts,) = queries(DOMAIN, a="identity")
     (sums,) = queries(DOMAIN, a="identity", sum="pay")
@@ -221,14 +219,14 @@ def test_covariance_of_two_measures_is_refused() -> None:
         covariances(covariance, counts, sums)
 
 
-def test_covariances_of_too_many_queries_are_refused() -> None:
+def test_covariances_of_too_many_queries_are_refused():
     domain = Domain(a=Coded(5000))
     covariance = measure_covariance(laplace((factor("a", Identity(5000)),), domain=domain), None)
     with pytest.raises(InputError, match="5000 x 5000"):
         covariances(covariance, marginals(domain, ways=1).products[0])
 
 
-def test_dense_structure_refuses_undetermined_queries() -> None:
+def test_dense_structure_refuses_undetermined_queries():
     prefix_sums = (factor("b", Prefix(5)),)
     one_row = (factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]])))
     covariance = measure_covariance(laplace(prefix_sums, one_row), None)
@@ -239,7 +237,7 @@ def test_dense_structure_refuses_undetermined_queries() -> None:
             covariance.total(marginals(DOMAIN, ways=1, of=[name]).products[0])
 
 
-def test_joint_table_too_large_is_refused_with_size() -> None:
+def test_joint_table_too_large_is_refused_with_size():
     domain = Domain(a=Integers(0, 4999), b=Integers(0, 4999))
     b = factor("b", Identity(5000))
     cells = (factor("a", Identity(5000)), b)
@@ -253,9 +251,7 @@ def test_joint_table_too_large_is_refused_with_size() -> None:
 
 
 @every_case
-def test_unlisted_answers_bound_the_largest_error(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlisted_answers_bound_the_largest_error(case, monkeypatch):
     by_measure = covariance_by_measure(case.workload, case.plan)
     exact_errors = [by_measure[product.measure].errors(product) for product in case.workload]
     most_too_large = 1.6 if "levels" in case.name else math.inf
@@ -273,7 +269,7 @@ def test_unlisted_answers_bound_the_largest_error(
         assert exact.largest * (1 - 1e-9) <= errors.largest <= exact.largest * most_too_large
 
 
-def test_rows_of_very_different_size_are_all_seen() -> None:
+def test_rows_of_very_different_size_are_all_seen():
     space = row_space(Dense(np.array([[1, 1, 0], [2**20, -(2**20), 0]])))
     assert space is not None
     assert space.dimension == 2

@@ -32,7 +32,7 @@ A, B = factor("a", Identity(3)), factor("b", Identity(4))
 LAPLACE = KINDS["Laplace"]
 
 
-def test_counts_and_sums_cost_as_much_as_one() -> None:
+def test_counts_and_sums_cost_as_much_as_one():
     """The published standard errors at epsilon 1 are 2.00 and 1.41 R.
 
     With half of the budget for each they were 2.83 and 2.83 R.
@@ -52,7 +52,7 @@ def test_counts_and_sums_cost_as_much_as_one() -> None:
     assert (round(counts, 3), round(sums / 1000, 3)) == (2.0, 1.414)
 
 
-def test_mean_error_bound_is_reached_at_both_ends() -> None:
+def test_mean_error_bound_is_reached_at_both_ends():
     """The error of a sum minus r counts is at most its bound, and equal to it at the ends."""
     workload = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = evaluate_plan(
@@ -84,7 +84,7 @@ def test_mean_error_bound_is_reached_at_both_ends() -> None:
     )
 
 
-def test_cells_without_negative_numbers() -> None:
+def test_cells_without_negative_numbers():
     """From the distances themselves; counts, and sums of a measure from 1."""
     plan = fit_noise_scales(ENDS, *LAPLACE, [(ends((A,), "tips"), 1.0)])
     observed = simulate(plan, Table(ENDS, CODES, VALUES), SeededEntropy(4))
@@ -98,7 +98,7 @@ def test_cells_without_negative_numbers() -> None:
     assert np.all(replace(summed, repetitions=20).estimate(product).std > 0)
 
 
-def test_both_ends_needs_measure_without_limits() -> None:
+def test_both_ends_needs_measure_without_limits():
     for block in (
         Block((A,), Fraction(1), ends=True),
         Block((A,), Fraction(1), "pay", Limits([3]), ends=True),

@@ -1,8 +1,6 @@
 """Differences, ratios and shares of released numbers: errors, coverage and refusals."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +23,7 @@ SIZES = [(400, 500), (40, 60), (3, 8)]
 PAY = {"A": [30.0, 50.5, 10.0], "B": [60.0, 41.0, 55.5]}
 
 
-def rows(sizes: tuple[int, int]) -> pd.DataFrame:
+def rows(sizes):
     """Return rows of both arms, with the same pay at every site."""
     arms = []
     for arm, size in zip("AB", sizes, strict=True):
@@ -35,35 +33,35 @@ def rows(sizes: tuple[int, int]) -> pd.DataFrame:
     return pd.concat(arms)
 
 
-def estimates(plan: ln.Plan, table: pd.DataFrame, count: int, seed: int) -> list[Estimate]:
+def estimates(plan, table, count, seed):
     """Return the estimates of simulated releases."""
     observations = simulations(plan.measured(), read_table(plan, table), count, seed)
     estimate = Estimate(observations[0])
     return [estimate.for_observation(observation) for observation in observations]
 
 
-def coverage(comparisons: list[Any], name: str, truth: float) -> float:
+def coverage(comparisons, name, truth):
     """Return the share of intervals that contain the true number."""
     low = np.array([numbers[f"{name}_low"] for numbers in comparisons])
     high = np.array([numbers[f"{name}_high"] for numbers in comparisons])
     return float(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
 
 
-def std_ratio(comparisons: list[Any], name: str) -> float:
+def std_ratio(comparisons, name):
     """Return the standard deviation of a number, divided by its stated standard error."""
     values = np.array([numbers[name] for numbers in comparisons])
     std_errors = [numbers[f"{name}_std_error"] for numbers in comparisons]
     return float(np.nanstd(values) / np.nanmean(std_errors))
 
 
-def means_plan(budget: Any) -> ln.Plan:
+def means_plan(budget):
     workload = ln.mean_queries(DOMAIN, "pay", by=["arm", "site"]) + ln.marginals(DOMAIN, upto=2)
     return ln.plan(workload, budget, strategy="marginals")
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, int]) -> None:
+def test_compare_groups_covers_counts_and_means(budget, sizes):
     table = rows(sizes)
     releases = estimates(means_plan(budget), table, 20, seed=3)
     pay_of_a = table[table["arm"] == "A"]["pay"]
@@ -93,7 +91,7 @@ def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, i
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("budget", BUDGETS[:2], ids=str)
-def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, int]) -> None:
+def test_shares_and_differences_of_shares_cover(budget, sizes):
     table = rows(sizes)
     releases = estimates(means_plan(budget), table, 20, seed=4)
     shares = [ln.shares(release, ["arm"], by=["site"]).numbers for release in releases]
@@ -114,7 +112,7 @@ def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, i
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_compare_releases_adds_independent_variances(sizes: tuple[int, int]) -> None:
+def test_compare_releases_adds_independent_variances(sizes):
     plan = means_plan(ln.PureDP(1))
     table = rows(sizes)
     releases = estimates(plan, table, 12, seed=6)
@@ -131,7 +129,7 @@ def test_compare_releases_adds_independent_variances(sizes: tuple[int, int]) -> 
     assert np.allclose(std_errors, np.hypot(*stds))
 
 
-def test_compare_releases_of_one_payment_is_wide() -> None:
+def test_compare_releases_of_one_payment_is_wide():
     plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
     first, second = estimates(plan, rows((40, 60)), 2, seed=8)
     of_two = ln.compare_releases(first, second, by=["arm"]).numbers["difference_std_error"]
@@ -140,7 +138,7 @@ def test_compare_releases_of_one_payment_is_wide() -> None:
     assert np.allclose(of_one, np.sqrt(2) * of_two)
 
 
-def test_ratio_of_negative_means_covers() -> None:
+def test_ratio_of_negative_means_covers():
     table = rows((40, 60))
     table.loc[table["arm"] == "A", "pay"] = np.resize([-15.0, -8.0, -18.5], 40 * GROUPS)
     means = table.groupby("arm")["pay"].mean()
@@ -153,7 +151,7 @@ def test_ratio_of_negative_means_covers() -> None:
         assert 0.93 <= coverage(compared, "difference", means[group] - means[against]) <= 0.99
 
 
-def test_periods_of_one_payment_share_noise() -> None:
+def test_periods_of_one_payment_share_noise():
     plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
     first, second = estimates(plan, rows((40, 60)), 2, seed=8)
     stds = []
@@ -166,7 +164,7 @@ def test_periods_of_one_payment_share_noise() -> None:
     assert np.allclose(stds[1], np.sqrt(2) * stds[0])
 
 
-def test_compare_releases_converts_units() -> None:
+def test_compare_releases_converts_units():
     releases = []
     for unit in ("1", "1/2"):
         domain = ln.Domain(arm=["A", "B"], measures={"pay": ln.Measure("pay", 0, 100, unit=unit)})
@@ -178,7 +176,7 @@ def test_compare_releases_converts_units() -> None:
         assert compared["ratio"] == pytest.approx([1, 1], abs=0.05)
 
 
-def test_weighted_means_are_compared() -> None:
+def test_weighted_means_are_compared():
     domain = ln.Domain(
         arm=["A", "B"],
         measures={"pay": ln.Measure("pay", 0, 100), "weight": ln.Measure("weight", 0, 5)},
@@ -194,7 +192,7 @@ def test_weighted_means_are_compared() -> None:
         ln.ab_test(release, "arm", "B", "A", mean=name)
 
 
-def test_paired_covariances_match_all_pairs() -> None:
+def test_paired_covariances_match_all_pairs():
     plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
     (estimate,) = estimates(plan, rows((3, 8)), 1, seed=1)
     pairs = pair_covariances(estimate)
@@ -211,7 +209,7 @@ def test_paired_covariances_match_all_pairs() -> None:
             assert paired == pytest.approx(expected)
 
 
-def test_compare_groups_uses_the_exact_covariance() -> None:
+def test_compare_groups_uses_the_exact_covariance():
     plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
     release = ln.release(plan, rows((40, 60)), seed=1)
     matrix = release.covariance("arm")
@@ -225,7 +223,7 @@ def test_compare_groups_uses_the_exact_covariance() -> None:
     assert width == pytest.approx((answer.high - answer.low).item())
 
 
-def test_means_whose_sums_are_not_centred_are_compared() -> None:
+def test_means_whose_sums_are_not_centred_are_compared():
     plan = ln.plan(
         ln.queries(DOMAIN, arm="identity", site="identity", sum="pay")
         + ln.queries(DOMAIN, arm="identity", site="identity", count="pay"),
@@ -242,7 +240,7 @@ def test_means_whose_sums_are_not_centred_are_compared() -> None:
     assert coverage(compared, "ratio", mean_of_b / mean_of_a) >= 0.93
 
 
-def test_compare_groups_along_dates_agrees_with_changes() -> None:
+def test_compare_groups_along_dates_agrees_with_changes():
     domain = ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month"))
     plan = ln.plan(ln.queries(domain, month="prefix"), ln.PureDP(1))
     visits = pd.DataFrame({"month": ["2024-01-05"] * 40 + ["2024-02-05"] * 50 + ["2024-03-05"] * 9})
@@ -254,7 +252,7 @@ def test_compare_groups_along_dates_agrees_with_changes() -> None:
     assert compared["difference_low"] == pytest.approx(changes["low"][1])
 
 
-def test_means_of_both_groups_match_the_means() -> None:
+def test_means_of_both_groups_match_the_means():
     release = ln.release(means_plan(ln.PureDP(1)), rows((40, 60)), seed=1)
     means = ln.means(release, "pay", by=["arm"])
     compared = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
@@ -263,7 +261,7 @@ def test_means_of_both_groups_match_the_means() -> None:
     assert [mean_of_a, mean_of_b] == pytest.approx(means.mean.tolist())
 
 
-def test_ratio_without_an_end_reports_it() -> None:
+def test_ratio_without_an_end_reports_it():
     release = ln.release(means_plan(ln.PureDP("1/10")), rows((3, 8)), seed=1)
     compared = ln.compare_groups(release, "arm", "B", "A", by=["site"]).numbers
     is_open = compared["ratio_bounded"] == 0
@@ -273,7 +271,7 @@ def test_ratio_without_an_end_reports_it() -> None:
     assert np.isfinite(compared["ratio_high"][~is_open]).all()
 
 
-def test_shares_of_sums_and_levels_add_up() -> None:
+def test_shares_of_sums_and_levels_add_up():
     regions = {"a": "north", "b": "south", "c": "north"}
     domain = ln.Domain(
         store=ln.Categories(list(regions), levels={"region": regions}),
@@ -289,7 +287,7 @@ def test_shares_of_sums_and_levels_add_up() -> None:
     assert compared.numbers["low"][0] < 0.8 < compared.numbers["high"][0]
 
 
-def test_share_leaves_out_rows_without_a_value() -> None:
+def test_share_leaves_out_rows_without_a_value():
     domain = ln.Domain(sex=["F", "M"], job=["x", "y"])
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), ln.PureDP(50))
     table = pd.DataFrame({"sex": ["F", "M"] * 300, "job": ["x", "y", "x", None, "y", None] * 100})
@@ -301,7 +299,7 @@ def test_share_leaves_out_rows_without_a_value() -> None:
     assert by_sex["against"] == pytest.approx(0, abs=0.01)
 
 
-def test_retention_of_units_by_cohort() -> None:
+def test_retention_of_units_by_cohort():
     months = ["2024-01", "2024-02", "2024-03"]
     domain = ln.Domain(joined=months, active=months)
     pairs = {("2024-01", "2024-01"): 200, ("2024-01", "2024-03"): 90, ("2024-02", "2024-02"): 300}
@@ -321,7 +319,7 @@ def test_retention_of_units_by_cohort() -> None:
     assert compared["ratio_low"].item() < 0.45 < compared["ratio_high"].item()
 
 
-def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
+def test_public_counts_have_no_error_in_shares(tmp_path):
     file = tmp_path / "people.toml"
     file.write_text(
         """
@@ -372,13 +370,13 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
         (lambda r: ln.ab_test(r, "arm", "B", "A", mean="pay", std=0), "above 0"),
     ],
 )
-def test_comparisons_refuse_meaningless_statistics(call: Any, message: str) -> None:
+def test_comparisons_refuse_meaningless_statistics(call, message):
     release = ln.release(means_plan(ln.PureDP(1)), rows((3, 8)), seed=1)
     with pytest.raises(InputError, match=message):
         call(release)
 
 
-def test_compare_releases_refuses_other_bounds_and_groups() -> None:
+def test_compare_releases_refuses_other_bounds_and_groups():
     releases = []
     for high, sites in ((100, 5), (90, 5), (100, 4)):
         domain = ln.Domain(site=ln.Integers(1, sites), measures={"pay": ln.Measure("pay", 0, high)})
@@ -390,7 +388,7 @@ def test_compare_releases_refuses_other_bounds_and_groups() -> None:
         ln.compare_releases(releases[0], releases[2], mean="pay", by=["site"])
 
 
-def test_data_dependent_release_is_refused() -> None:
+def test_data_dependent_release_is_refused():
     domain = ln.Domain(age=ln.Integers(1, 1024))
     plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
     table = pd.DataFrame({"age": np.repeat(np.arange(1, 513), 40)})
@@ -413,9 +411,7 @@ AB = ln.Domain(
         (60, (0.1, 0.1), ln.ZCDP("1/20")),
     ],
 )
-def test_ab_test_covers_the_population_effect(
-    size: int, rates: tuple[float, float], budget: Any
-) -> None:
+def test_ab_test_covers_the_population_effect(size, rates, budget):
     plan = ln.plan(ln.mean_queries(AB, "paid", by=["arm", "site"]), budget)
     random = np.random.default_rng(size)
     cells = pd.DataFrame(
@@ -432,7 +428,7 @@ def test_ab_test_covers_the_population_effect(
     assert coverage(compared, "lift", rates[1] / rates[0] - 1) >= 0.93
 
 
-def test_ab_test_widens_for_rows_of_one_unit() -> None:
+def test_ab_test_widens_for_rows_of_one_unit():
     workload = ln.mean_queries(AB, "paid", by=["arm"])
     table = pd.DataFrame({"arm": ["A", "B"] * 500, "paid": [0, 1, 1, 1] * 250, "id": range(1000)})
     stds = []
@@ -444,7 +440,7 @@ def test_ab_test_widens_for_rows_of_one_unit() -> None:
     assert stds[1] == pytest.approx(2 * stds[0], rel=0.05)
 
 
-def test_ab_test_by_group_and_significance() -> None:
+def test_ab_test_by_group_and_significance():
     release = ln.release(means_plan(ln.PureDP(1)), rows((400, 500)), seed=1)
     test_of_all = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25)
     assert test_of_all.is_significant is True
@@ -459,7 +455,7 @@ ARMS = ln.Domain(
 RATES = np.linspace(2, 6, 5)  # the mean of every arm
 
 
-def arm_rows(size: int, seed: int = 0) -> pd.DataFrame:
+def arm_rows(size, seed=0):
     """Return rows of every arm whose expected means are `RATES`."""
     random = np.random.default_rng(seed)
     arms = np.repeat(np.arange(5), size)
@@ -468,7 +464,7 @@ def arm_rows(size: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"arm": np.array([*"ABCDE"])[arms], "half": half, "paid": paid})
 
 
-def all_covered(tables: list[Any], name: str, truth: np.ndarray) -> float:
+def all_covered(tables, name, truth):
     """The share of tables whose intervals all contain the truth."""
     held = [
         ((each[f"{name}_low"] <= truth) & (truth <= each[f"{name}_high"])).all() for each in tables
@@ -479,7 +475,7 @@ def all_covered(tables: list[Any], name: str, truth: np.ndarray) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("mean", ["paid", None])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/20")], ids=str)
-def test_joint_intervals_of_differences_hold_together(budget: Any, mean: Any) -> None:
+def test_joint_intervals_of_differences_hold_together(budget, mean):
     """`python -m experiments.coverage_joint` has more draws, sizes and arms."""
     table = arm_rows(60)
     plan = ln.plan(ln.mean_queries(ARMS, "paid", by=["arm"]) + ln.marginals(ARMS, ways=1), budget)
@@ -495,7 +491,7 @@ def test_joint_intervals_of_differences_hold_together(budget: Any, mean: Any) ->
     assert all_covered(tables, "ratio", truth[1:] / truth[0]) >= 0.85
 
 
-def test_joint_intervals_are_between_separate_ones_and_the_union_bound() -> None:
+def test_joint_intervals_are_between_separate_ones_and_the_union_bound():
     plan = ln.plan(ln.mean_queries(ARMS, "paid", by=["arm"]), ln.ZCDP("1/20"))
     (estimate,) = estimates(plan, arm_rows(300), 1, seed=5)
     joint = ln.compare_groups(estimate, "arm", [*"BCDE"], "A", mean="paid", each=True)
@@ -516,7 +512,7 @@ def test_joint_intervals_are_between_separate_ones_and_the_union_bound() -> None
     assert (widths[0] < widths[2]).all()
 
 
-def test_joint_comparisons_of_large_tables_use_the_union_bound() -> None:
+def test_joint_comparisons_of_large_tables_use_the_union_bound():
     sites = ln.Domain(arm=["A", "B", "C"], site=ln.Integers(1, 1000))
     table = pd.DataFrame({"arm": [*"ABC"] * 4000, "site": np.arange(12_000) % 1000 + 1})
     plan = ln.plan(ln.marginals(sites, ways=2), ln.PureDP(1), strategy="workload")
@@ -528,7 +524,7 @@ def test_joint_comparisons_of_large_tables_use_the_union_bound() -> None:
 
 
 @pytest.mark.slow
-def test_joint_ab_tests_cover_all_population_effects() -> None:
+def test_joint_ab_tests_cover_all_population_effects():
     plan = ln.plan(ln.mean_queries(ARMS, "paid", by=["arm"]), ln.PureDP(1))
     tables = []
     for trial in range(40):
@@ -540,7 +536,7 @@ def test_joint_ab_tests_cover_all_population_effects() -> None:
     assert np.asarray(test.is_significant).all()
 
 
-def test_joint_comparisons_by_group_and_level() -> None:
+def test_joint_comparisons_by_group_and_level():
     blocks = {"A": "old", "B": "old", "C": "new", "D": "new", "E": "late"}
     kinds = ln.Categories([*"ABCDE"], levels={"block": blocks})
     domain = ln.Domain(arm=kinds, half=["x", "y"], measures=ARMS.measures)
@@ -572,7 +568,7 @@ def test_joint_comparisons_by_group_and_level() -> None:
         ln.compare_groups(estimate, "arm", ["B", "A"], "A", mean="paid", each=True)
 
 
-def test_plot_draws_differences_and_a_line_at_zero() -> None:
+def test_plot_draws_differences_and_a_line_at_zero():
     domain = ln.Domain(year=[2024, 2025], shop=["a", "b"])
     plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity")
     rows = pd.DataFrame({"year": [2024, 2025] * 200, "shop": ["a", "a", "b", "b"] * 100})

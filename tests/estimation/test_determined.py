@@ -27,7 +27,6 @@ from leastnoise._trusted.linop import (
     DiagonalAndRows,
     Haar,
     Identity,
-    Operator,
     Prefix,
     Ranges,
     Total,
@@ -36,7 +35,6 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._trusted.table import Table
 from leastnoise._workload import (
-    Product,
     all_ranges,
     identity,
     matrix,
@@ -52,7 +50,7 @@ pytestmark = pytest.mark.usefixtures("kept_plans")
 PRIME = 2**31 - 1
 
 
-def rank(rows: np.ndarray) -> int:
+def rank(rows):
     """Return the rank of an integer matrix modulo a prime; it errs with chance rows / 2^31."""
     reduced = rows.astype(np.int64) % PRIME
     pivot = 0
@@ -71,11 +69,11 @@ def rank(rows: np.ndarray) -> int:
     return pivot
 
 
-def query_rows(product: Product) -> np.ndarray:
+def query_rows(product):
     return dense_product(product).round().astype(np.int64)
 
 
-def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:
+def measured_rows(plan, measure=None):
     blocks = [block for block in plan.blocks if block.measure == measure]
     matrices = [
         block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]
@@ -84,30 +82,30 @@ def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:
     return np.vstack([np.zeros((1, plan.domain.size)), *matrices]).round().astype(np.int64)
 
 
-def is_determined(plan: Measurements, product: Product) -> bool:
+def is_determined(plan, product):
     measured = measured_rows(plan, product.measure)
     return rank(np.vstack([measured, query_rows(product)])) == rank(measured)
 
 
-def draw_rows(draw: st.DrawFn, most: int, size: int) -> list[list[int]]:
+def draw_rows(draw, most, size):
     """Draw up to `most` rows of small integers."""
     row = st.lists(st.integers(-3, 3), min_size=size, max_size=size)
     return draw(st.lists(row, min_size=1, max_size=most))
 
 
-def draw_intervals(draw: st.DrawFn, size: int, most: int) -> list[tuple[int, int]]:
+def draw_intervals(draw, size, most):
     """Draw up to `most` intervals of cells, as first and last cell."""
     cell = st.integers(0, size - 1)
     interval = st.tuples(cell, cell).map(lambda ends: (min(ends), max(ends)))
     return draw(st.lists(interval, min_size=1, max_size=most))
 
 
-def draw_ranges(draw: st.DrawFn, size: int) -> Operator:
+def draw_ranges(draw, size):
     intervals = draw_intervals(draw, size, 4)
     return Ranges(size, [low for low, _ in intervals], [high for _, high in intervals])
 
 
-def draw_diagonal(draw: st.DrawFn, size: int) -> Operator:
+def draw_diagonal(draw, size):
     return DiagonalAndRows(range(1, size + 1), draw_rows(draw, 2, size))
 
 
@@ -129,13 +127,13 @@ OPERATORS_OF_TWO_CELLS = {
 
 
 @st.composite
-def operators(draw: st.DrawFn, size: int) -> Operator:
+def operators(draw, size):
     kinds = OPERATORS if size == 1 else OPERATORS | OPERATORS_OF_TWO_CELLS
     kind = draw(st.sampled_from([*kinds]))
     return kinds[kind](draw, size)
 
 
-def draw_weights(draw: st.DrawFn, operator: Operator) -> np.ndarray | None:
+def draw_weights(draw, operator):
     """Draw weights of the operator's rows, or None; contrasts have no weights."""
     if isinstance(operator, Contrasts) or not draw(st.booleans()):
         return None
@@ -144,7 +142,7 @@ def draw_weights(draw: st.DrawFn, operator: Operator) -> np.ndarray | None:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Measurements:
+def plans(draw):
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     domain = Domain(
         {
@@ -177,12 +175,12 @@ def plans(draw: st.DrawFn) -> Measurements:
     )
 
 
-def draw_predicates(draw: st.DrawFn, size: int) -> Any:
+def draw_predicates(draw, size):
     cells = st.lists(st.integers(0, size - 1), min_size=1, unique=True)
     return predicates(draw(st.lists(cells, min_size=1, max_size=2)))
 
 
-def draw_matrix(draw: st.DrawFn, size: int) -> Any:
+def draw_matrix(draw, size):
     rows = [row for row in draw_rows(draw, 2, size) if any(row)]
     return matrix(rows or [[1] * size])
 
@@ -199,7 +197,7 @@ QUERY_SETS = {
 
 
 @st.composite
-def products(draw: st.DrawFn, domain: Domain) -> Product:
+def products(draw, domain):
     query_sets = {}
     for name in domain.names:
         # Two of nine attributes are not queried.
@@ -209,7 +207,7 @@ def products(draw: st.DrawFn, domain: Domain) -> Product:
     return queries(domain, **query_sets).products[0]
 
 
-def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
+def without_noise(plan, cells):
     """Return the exact answers of the plan's measurements."""
     values = []
     for block in plan.blocks:
@@ -226,7 +224,7 @@ def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
     suppress_health_check=list(HealthCheck),
 )
 @given(st.data())
-def test_only_determined_queries_are_answered(data: st.DataObject) -> None:
+def test_only_determined_queries_are_answered(data):
     plan = data.draw(plans())
     cells = np.random.default_rng(data.draw(st.integers(0, 9))).integers(0, 40, plan.domain.size)
     estimate = Estimate(without_noise(plan, cells))
@@ -258,7 +256,7 @@ def test_only_determined_queries_are_answered(data: st.DataObject) -> None:
     ],
     ids=["cells with weights and contrasts", "groups and contrasts", "only zeros"],
 )
-def test_contrasts_need_cells_of_one_weight(factors: list[Factor], determined: bool) -> None:
+def test_contrasts_need_cells_of_one_weight(factors, determined):
     domain = Domain(a=Coded(5))
     cells = np.array([3, 10, 17, 24, 31])
     total_block = Block((), Fraction(2))
@@ -287,7 +285,7 @@ WORK = np.where(np.arange(1000) < 300, "private", "state")
 ROWS = {"age": AGES, "work": WORK, "pay": np.full(1000, 7.0)}
 
 
-def release_of(workload: ln.Workload) -> ln.Release:
+def release_of(workload):
     pandas = pytest.importorskip("pandas")
     plan = ln.plan(workload, PureDP(10), strategy="workload")
     return ln.release(plan, pandas.DataFrame(ROWS), seed=1)
@@ -322,19 +320,17 @@ AGE_HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
     ],
     ids=["two tables", "within ranges", "sums", "counts"],
 )
-def test_statistics_without_measurements_are_refused(
-    workload: ln.Workload, compute: Any, message: str
-) -> None:
+def test_statistics_without_measurements_are_refused(workload, compute, message):
     with pytest.raises(InputError, match=f"do not determine {message} the workload"):
         compute(release_of(workload))
 
 
-def test_full_attribute_condition_restricts_nothing() -> None:
+def test_full_attribute_condition_restricts_nothing():
     release = release_of(queries(PEOPLE, age=prefix()) + queries(PEOPLE, work=identity()))
     assert ln.quantiles(release, "age", [0.4], where={"work": ["private", "state"]})[0].low == 3
 
 
-def test_non_negative_cells_answer_no_more_queries() -> None:
+def test_non_negative_cells_answer_no_more_queries():
     release = release_of(AGE_HALVES + queries(PEOPLE, work=identity()))
     cells = nnls(release.observation)
     assert cells.estimate(queries(PEOPLE, work=identity()).products[0]).values.shape == (2,)
@@ -347,7 +343,7 @@ def test_non_negative_cells_answer_no_more_queries() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
-def test_adaptive_release_has_no_band_without_measurement(strategy: str) -> None:
+def test_adaptive_release_has_no_band_without_measurement(strategy):
     pandas = pytest.importorskip("pandas")
     domain = Domain(age=Integers(0, 31))
     counts = np.random.default_rng(3).poisson(np.where(np.arange(32) < 10, 200.0, 5.0))
@@ -402,7 +398,7 @@ PRODUCTS = [
 ]
 
 
-def measurements_of(place: int, strategy: str) -> Measurements | None:
+def measurements_of(place, strategy):
     """Return what the strategy measures for one of the workloads, or None if it fits none."""
     try:
         plan = ln.plan(WORKLOADS[place % 3], BUDGETS[place // 3 % 3], strategy=strategy)
@@ -411,7 +407,7 @@ def measurements_of(place: int, strategy: str) -> Measurements | None:
     return plan.measured()
 
 
-def is_cell_missed(estimate: Estimate, product: Product, random: np.random.Generator) -> bool:
+def is_cell_missed(estimate, product, random):
     """Return whether the interval of a random cell of a new release misses the true count."""
     plan = estimate.observation.measurements
     seed = int(random.integers(2**31))
@@ -424,7 +420,7 @@ def is_cell_missed(estimate: Estimate, product: Product, random: np.random.Gener
     return bool(abs(answer.values.reshape(-1)[cell] - truth[cell]) > margin)
 
 
-def is_band_missed(estimate: Estimate, where: dict[str, str]) -> bool:
+def is_band_missed(estimate, where):
     """Return whether the band of ages misses a share; a condition is on the first work."""
     groups = 1 if where else 2
     counts = np.cumsum(SMALL_COUNTS.reshape(8, 2, 3)[:, :groups].sum(axis=(1, 2)))
@@ -438,7 +434,7 @@ LEVEL = 0.8
 
 
 @pytest.mark.slow
-def test_intervals_cover_at_their_stated_rate() -> None:
+def test_intervals_cover_at_their_stated_rate():
     """Misses of one cell or band for each simulated release are at most binomial."""
     random = np.random.default_rng(11)
     cells_missed = []
@@ -469,7 +465,7 @@ def test_intervals_cover_at_their_stated_rate() -> None:
 
 
 @pytest.mark.slow
-def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_page_examples_hold(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", page, flags=re.MULTILINE)

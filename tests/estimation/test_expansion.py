@@ -11,7 +11,6 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._error import block_variance
 from leastnoise._estimation import (
     BucketExpansion,
-    Estimator,
     Outcome,
     Posterior,
     join_observations,
@@ -25,9 +24,9 @@ from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.linop import Coarse, Tree, array_to_json, dense
-from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._trusted.table import Table
-from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
+from leastnoise._workload import all_ranges, matrix, prefix, queries, ranges
 from mechanisms.running import written
 from simulated import simulations
 
@@ -50,12 +49,12 @@ PRIVACY = {
 }
 
 
-def rows_of(product: Product) -> np.ndarray:
+def rows_of(product):
     return dense(product.operators[0]).astype(float) if product.attributes else np.ones((1, SIZE))
 
 
 @cache
-def steps_of(regime: str, mechanism: str) -> list[Measurements]:
+def steps_of(regime, mechanism):
     levels = Factor(("age",), Tree(SIZE, (4, 1)), np.repeat([2**20, 2**19], [4, SIZE]))
     coarse = Factor(
         ("age",), Coarse(Tree.full(4, 2), STARTS, SIZE), np.array([5, 4, 4, 3, 3, 3, 9])
@@ -69,7 +68,7 @@ def steps_of(regime: str, mechanism: str) -> list[Measurements]:
     ]
 
 
-def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcome:
+def adaptive_outcome(mechanism, cells, seed=1):
     """Return the outcome of levels, then buckets, on these counts of cells."""
     privacy = PRIVACY[mechanism]
     entropy = SeededEntropy(seed)
@@ -89,9 +88,7 @@ def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcom
 @pytest.mark.parametrize("most", [10**6, 3])
 @pytest.mark.parametrize("mechanism", PRIVACY)
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
-def test_posterior_matches_normal_distributions(
-    mechanism: str, product: Product, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_posterior_matches_normal_distributions(mechanism, product, most, monkeypatch):
     """All edges and queries are computed together, or three at a time."""
     monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
     monkeypatch.setattr("leastnoise._estimation._expansion._QUERIES_PER_BATCH", most)
@@ -139,7 +136,7 @@ EVEN = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))
 
 
 @cache
-def expanded(mechanism: str) -> list[Estimator]:
+def expanded(mechanism):
     """Of other noise each; all products are asked of the same."""
     (plan,) = steps_of("buckets", mechanism)
     draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
@@ -148,7 +145,7 @@ def expanded(mechanism: str) -> list[Estimator]:
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
-def test_expanded_buckets_have_stated_noise(mechanism: str, product: Product) -> None:
+def test_expanded_buckets_have_stated_noise(mechanism, product):
     draws = expanded(mechanism)
     estimates = np.array([draw.estimate(product).values.reshape(-1) for draw in draws])
     truth = rows_of(product) @ EVEN
@@ -174,7 +171,7 @@ def test_expanded_buckets_have_stated_noise(mechanism: str, product: Product) ->
         {"regime": ["shrunk"]},
     ],
 )
-def test_damaged_facts_are_refused(facts: dict[str, object]) -> None:
+def test_damaged_facts_are_refused(facts):
     outcome = adaptive_outcome(Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
     with pytest.raises(InputError, match="not an observation, or a damaged one"):
         outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome) | {"outcome": facts}))

@@ -22,13 +22,13 @@ from leastnoise._trusted.measurements import Block, Measurements
 from leastnoise._workload import queries
 
 
-def plan_of(*blocks: Block, domain: Domain = SOLVED) -> Measurements:
+def plan_of(*blocks, domain=SOLVED):
     return Measurements(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
 
 
-def joint_of(plan: Measurements) -> JointBlocks:
+def joint_of(plan):
     return JointBlocks.of(
         plan.domain, [(block, block_variance(plan, block)) for block in plan.blocks]
     )
@@ -37,7 +37,7 @@ def joint_of(plan: Measurements) -> JointBlocks:
 @pytest.mark.parametrize(
     "plan", [MIXED.plan, SEPARATE.plan], ids=["with a joint factor", "one factor an attribute"]
 )
-def test_implicit_operator_equals_explicit_matrix(plan: Measurements) -> None:
+def test_implicit_operator_equals_explicit_matrix(plan):
     joint, squares = joint_of(plan), LeastSquares(plan)
     gram = squares.rows.T @ squares.rows
     x = np.random.default_rng(0).normal(size=(joint.cells, 3))
@@ -52,7 +52,7 @@ def test_implicit_operator_equals_explicit_matrix(plan: Measurements) -> None:
     np.testing.assert_allclose(joint.solve(gram @ x, "a test"), x, rtol=1e-6, atol=1e-6)
 
 
-def test_simulated_variances_are_conservative_and_close(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_variances_are_conservative_and_close(monkeypatch):
     # 256 draws: the factor 1.335 makes an answer too small with probability 1 in 1000; of 24 + 84
     # answers, dependent ones, the false alarm rate is below 0.11 by the union bound, and the seed
     # is fixed.
@@ -69,7 +69,7 @@ def test_simulated_variances_are_conservative_and_close(monkeypatch: pytest.Monk
         assert ratios.mean() == pytest.approx(confidence_factor(256), rel=0.15)
 
 
-def test_automatic_choice_may_refuse_to_iterate() -> None:
+def test_automatic_choice_may_refuse_to_iterate():
     plan = plan_of(
         Block((factor("a", Identity(90)), factor("b", Identity(90))), Fraction(9)),
         Block((factor("a", Prefix(90)),), Fraction(4)),
@@ -85,7 +85,7 @@ def test_automatic_choice_may_refuse_to_iterate() -> None:
         evaluate_plan(queries(plan.domain, a="prefix"), plan, "mixed", may_iterate=False)
 
 
-def test_undetermined_queries_fail_to_converge_with_reason() -> None:
+def test_undetermined_queries_fail_to_converge_with_reason():
     apart = [factor("a", Identity(4)), factor("b", Identity(6)), factor("a", Prefix(4))]
     plan = plan_of(
         *(Block((factor_apart,), Fraction(scale)) for scale, factor_apart in enumerate(apart, 1))
@@ -106,7 +106,7 @@ def test_undetermined_queries_fail_to_converge_with_reason() -> None:
         iterative.variances(elsewhere)
 
 
-def test_queries_without_a_coefficient_are_refused() -> None:
+def test_queries_without_a_coefficient_are_refused():
     plan = plan_of(Block((factor("a", Dense([[0, 0, 0, 0]])),), Fraction(1)))
     with pytest.raises(InputError, match="at least one query with a coefficient other than 0"):
         joint_of(plan).solve(np.ones((4, 1)), "a test")

@@ -103,7 +103,7 @@ def optimum(estimate, tables):
 @pytest.mark.parametrize(
     "tables", [PAIRS, [("a", "b", "c"), ("b", "d"), ("c", "d")]], ids=["pairs", "mixed"]
 )
-def test_local_projection_solves_the_quadratic_programme(tables) -> None:
+def test_local_projection_solves_the_quadratic_programme(tables):
     estimate, _ = observed(tables, seed=1, cells=6)
     projected = locally_non_negative(estimate, tables)
     assert min(estimate.marginal(names).min() for names in tables) < -1
@@ -112,7 +112,7 @@ def test_local_projection_solves_the_quadratic_programme(tables) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 2, 2000])
-def test_local_tables_agree_at_any_stopping_time(rounds) -> None:
+def test_local_tables_agree_at_any_stopping_time(rounds):
     estimate, _ = observed(PAIRS, seed=1)
     projected = locally_non_negative(estimate, PAIRS, max_rounds=rounds)
     single_attributes = [(name,) for name in DOMAIN.names]
@@ -122,7 +122,7 @@ def test_local_tables_agree_at_any_stopping_time(rounds) -> None:
     assert float(tables[()]) == pytest.approx(float(estimate.marginal(())))
 
 
-def test_nothing_changes_where_nothing_is_negative() -> None:
+def test_nothing_changes_where_nothing_is_negative():
     estimate, _ = observed(PAIRS, scale=1, cells=400, density=1)
     assert min(estimate.marginal(names).min() for names in PAIRS) > 0
     projected = locally_non_negative(estimate, PAIRS)
@@ -130,7 +130,7 @@ def test_nothing_changes_where_nothing_is_negative() -> None:
         np.testing.assert_allclose(projected.marginal(names), estimate.marginal(names), atol=1e-9)
 
 
-def test_sparse_tables_come_nearer_on_average() -> None:
+def test_sparse_tables_come_nearer_on_average():
     # No single table need come nearer; 10 sparse vectors do on average.
     before = after = 0.0
     for seed in range(10):
@@ -143,13 +143,13 @@ def test_sparse_tables_come_nearer_on_average() -> None:
     assert after < 0.9 * before
 
 
-def test_other_strategies_than_cells_and_sums() -> None:
+def test_other_strategies_than_cells_and_sums():
     estimate, _ = observed([("a", "c")], operator=Prefix, seed=2, measure="pay")
     projected = locally_non_negative(estimate, [("a", "c")], measure="pay")
     assert projected.marginal(("a", "c")).min() >= 0
 
 
-def test_negative_total_gives_zeros() -> None:
+def test_negative_total_gives_zeros():
     block = Block((Factor(("b",), Identity(2)),), scale=10)
     plan = Measurements(
         domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)

@@ -9,9 +9,7 @@ from leastnoise._estimation._mixture import _Fit
 SIZES = (5, 4, 3)
 
 
-def tables(
-    noise: float, seed: int = 1, rows: float = 10_000.0
-) -> tuple[list[NoisyTable], list[np.ndarray]]:
+def tables(noise, seed=1, rows=10_000.0):
     """Return noisy tables of up to three attributes, and the true distributions."""
     random = np.random.default_rng(seed)
     kinds = np.array([0.5, 0.3, 0.2])
@@ -39,7 +37,7 @@ def tables(
     ]
 
 
-def test_slopes_match_the_squared_residuals() -> None:
+def test_slopes_match_the_squared_residuals():
     noisy_tables, start = tables(30.0)
     logits = np.random.default_rng(3).standard_normal((sum(SIZES), 4))
     fit = _Fit(10_000.0, start, noisy_tables, (logits, np.zeros(4)))
@@ -60,7 +58,7 @@ def test_slopes_match_the_squared_residuals() -> None:
     assert fit.rounds == 60 + 250  # rounds of falling steps follow
 
 
-def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
+def test_fit_leaves_as_much_as_the_noise_and_no_more():
     for noise in (100.0, 10.0):
         noisy_tables, start = tables(noise)
         fitted = fit_mixture(10_000.0, start, noisy_tables, components=30)
@@ -78,7 +76,7 @@ def test_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
         assert float(fitted.table([])) == pytest.approx(1)
 
 
-def test_mixture_fit_repeats_and_follows_noise() -> None:
+def test_mixture_fit_repeats_and_follows_noise():
     noisy_tables, start = tables(20.0)
     first_fit, second_fit = (
         fit_mixture(10_000.0, start, noisy_tables, components=20) for _ in range(2)
@@ -97,7 +95,7 @@ def test_mixture_fit_repeats_and_follows_noise() -> None:
     assert change[0] > 0 > change[1]
 
 
-def test_mixture_start_ignores_noise_level_counts() -> None:
+def test_mixture_start_ignores_noise_level_counts():
     random, counts = np.random.default_rng(4), np.repeat([900.0, 100.0], 32)
     shares = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
     assert shares.sum() == pytest.approx(1)

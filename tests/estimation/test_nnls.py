@@ -10,7 +10,6 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import JointBlocks, block_rows, block_variance, equations
 from leastnoise._estimation import (
     Estimate,
-    NonNegativeCells,
     nnls,
     non_negative_cells,
     simulate_noise,
@@ -19,7 +18,7 @@ from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.linop import AllRanges, Haar, Identity, Operator, Tree, apply
+from leastnoise._trusted.linop import AllRanges, Haar, Identity, Tree, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals, queries
 
@@ -28,12 +27,12 @@ RANGES = queries(LINE, x="all_ranges")
 PLANE = Domain(a=Integers(0, 3), b=Integers(0, 4), measures={"debt": Measure("debt", -5, 5)})
 
 
-def along(operator: Operator, epsilon: str = "1/100") -> Measurements:
+def along(operator, epsilon="1/100"):
     block = Block((Factor(("x",), operator),), Fraction(1))
     return fit_noise_scales(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
 
 
-def sparse() -> np.ndarray:
+def sparse():
     """Return a sparse histogram: 5 large cells and some small ones."""
     rng = np.random.default_rng(4)
     cells = np.zeros(128, dtype=np.int64)
@@ -42,7 +41,7 @@ def sparse() -> np.ndarray:
     return cells
 
 
-def observed(plan: Measurements, seed: int) -> Observation:
+def observed(plan, seed):
     """Return a simulated observation of the sparse histogram, one block along x."""
     noise = simulate_noise(plan, [0], 1, np.random.default_rng(seed))[0][:, 0]
     (factor,) = plan.blocks[0].factors
@@ -50,7 +49,7 @@ def observed(plan: Measurements, seed: int) -> Observation:
     return Observation(plan, (np.rint(values).astype(np.int64),), "", private=False)
 
 
-def two_tables() -> Observation:
+def two_tables():
     weighted_tree = Factor(("b",), Tree.full(5, 2), np.arange(1, 12))
     blocks = (
         Block((Factor(("a",), Identity(4)), weighted_tree), Fraction(30)),
@@ -68,7 +67,7 @@ def two_tables() -> Observation:
     return Observation(plan, values, "", private=False)
 
 
-def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def objective(observation, cells):
     """Return the explicit objective, and rows and values scaled to unit variance."""
     plan = observation.measurements
     rows = []
@@ -81,7 +80,7 @@ def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.nd
     return 0.5 * float(((a @ cells.reshape(-1) - z) ** 2).sum()), a, z
 
 
-def test_nnls_gap_bounds_distance_to_minimum() -> None:
+def test_nnls_gap_bounds_distance_to_minimum():
     observation = two_tables()
     minimum, *_ = objective(observation, nnls(observation, duality_gap=1e-10).cells)
     for gap in (10.0, 0.1, 1e-3):
@@ -91,7 +90,7 @@ def test_nnls_gap_bounds_distance_to_minimum() -> None:
 
 
 @pytest.mark.parametrize("grid", [1, 4])
-def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
+def test_nnls_keeps_the_total_and_is_optimal(grid):
     observation = two_tables()
     plan = replace(observation.measurements, grid=grid)
     observation = replace(observation, measurements=plan)
@@ -107,12 +106,12 @@ def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
     assert np.all(slope[solution.cells.reshape(-1) > 1e-3] - slope.min() < 1e-3)
 
 
-def joint_blocks_of(plan: Measurements) -> JointBlocks:
+def joint_blocks_of(plan):
     blocks = [(equation.block, equation.variance) for equation in equations(plan, None)]
     return JointBlocks.of(plan.domain, blocks)
 
 
-def error_ratios(plan: Measurements) -> tuple[float, float]:
+def error_ratios(plan):
     """Return errors of cells and ranges after non-negative least squares over those before."""
     joint = joint_blocks_of(plan)
     truth = sparse()[:, None]
@@ -121,7 +120,7 @@ def error_ratios(plan: Measurements) -> tuple[float, float]:
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
 
-    def ratio(operator: Operator) -> float:
+    def ratio(operator):
         squared_before = (apply(operator, before) ** 2).mean()
         squared_after = (apply(operator, after) ** 2).mean()
         return float(np.sqrt(squared_after / squared_before))
@@ -129,7 +128,7 @@ def error_ratios(plan: Measurements) -> tuple[float, float]:
     return ratio(Identity(128)), ratio(AllRanges(128))
 
 
-def test_nnls_helps_with_weak_and_strong_totals() -> None:
+def test_nnls_helps_with_weak_and_strong_totals():
     level_tree, _ = choose_plan(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))
     plans = [
         along(Tree.full(128, 2)),
@@ -143,19 +142,19 @@ def test_nnls_helps_with_weak_and_strong_totals() -> None:
     assert max(ratio_of_ranges for _, ratio_of_ranges in ratios) < 0.95
 
 
-def test_nnls_refuses_unsupported_requests() -> None:
+def test_nnls_refuses_unsupported_requests():
     with pytest.raises(InputError, match="one of counts on a, b"):
         nnls(two_tables()).estimate(queries(PLANE, a="identity", sum="debt").products[0])
 
 
 @pytest.fixture(scope="module")
-def tree_solution() -> NonNegativeCells:
+def tree_solution():
     """Return the solution of one observation of a tree, with errors from 40 simulations."""
     plan = along(Tree.full(128, 2))
     return replace(nnls(observed(plan, 3)), repetitions=40)
 
 
-def test_nnls_answers_agree(tree_solution: NonNegativeCells) -> None:
+def test_nnls_answers_agree(tree_solution):
     (cells,) = marginals(LINE, ways=1)
     (sums,) = queries(LINE, x="prefix")
     np.testing.assert_allclose(
@@ -166,11 +165,11 @@ def test_nnls_answers_agree(tree_solution: NonNegativeCells) -> None:
     )
 
 
-def root_mean_square(values: np.ndarray) -> float:
+def root_mean_square(values):
     return float(np.sqrt((values**2).mean()))
 
 
-def test_nnls_errors_match_simulation(tree_solution: NonNegativeCells) -> None:
+def test_nnls_errors_match_simulation(tree_solution):
     plan = along(Tree.full(128, 2))
     (ranges,) = RANGES
     stated = tree_solution.estimate(ranges).std

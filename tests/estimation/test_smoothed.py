@@ -13,7 +13,6 @@ from leastnoise._estimation import (
     Estimate,
     HalvingTree,
     OneSidedBounds,
-    PosteriorMeans,
     RunTree,
     SmoothedEstimate,
     can_be_smoothed,
@@ -35,7 +34,7 @@ from leastnoise._trusted.linop import (
     Tree,
     dense,
 )
-from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._trusted.table import Table
 from leastnoise._workload import queries
 
@@ -46,7 +45,7 @@ PRIVACY = {
 }
 
 
-def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: int) -> Observation:
+def measured(cells, operators, noise, seed):
     domain = Domain(age=Coded(1) if len(cells) == 1 else Integers(0, len(cells) - 1))
     blocks = [(Block((Factor(("age",), operator),), Fraction(1)), 1.0) for operator in operators]
     plan: Measurements = fit_noise_scales(domain, PRIVACY[noise], noise, blocks)
@@ -54,7 +53,7 @@ def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: i
     return simulate(plan, table, SeededEntropy(seed))
 
 
-def basis_of(halving: HalvingTree) -> np.ndarray:
+def basis_of(halving):
     return np.array(
         [halving.cells_of(unit, are_blocks_bounded=False) for unit in np.eye(halving.padded)]
     ).T
@@ -68,7 +67,7 @@ class DenseLeastSquares:
         weighted_values: the sum of the rows times their values, divided by the same.
     """
 
-    def __init__(self, observation: Observation, operators: list[Operator], size: int) -> None:
+    def __init__(self, observation, operators, size):
         self.information = np.zeros((size, size))
         self.weighted_values = np.zeros(size)
         plan = observation.measurements
@@ -83,7 +82,7 @@ class DenseLeastSquares:
 @pytest.mark.parametrize("buckets", [False, True])
 @pytest.mark.parametrize("noise", PRIVACY)
 @pytest.mark.parametrize("size", SIZES)
-def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets: bool) -> None:
+def test_smoothed_mean_matches_normal_posterior(size, noise, buckets):
     # Counts are far above 0, so that no bound matters.
     cells = np.where(np.arange(size) < 4, 900, 600)
     starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
@@ -128,7 +127,7 @@ def test_smoothed_mean_matches_normal_posterior(size: int, noise: Noise, buckets
 
 
 @pytest.mark.parametrize(("away", "share"), [(1.0, 1.0), (2.0, 0.25)])
-def test_smoothing_checks_its_prior_level_by_level(away: float, share: float) -> None:
+def test_smoothing_checks_its_prior_level_by_level(away, share):
     noise, left = np.full(16, 4.0), np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
     # This prior is right if differences lie sqrt(3) from their means of 0.
@@ -140,7 +139,7 @@ def test_smoothing_checks_its_prior_level_by_level(away: float, share: float) ->
     assert not np.concatenate(few).any()
 
 
-def test_undetermined_cells_are_not_smoothed() -> None:
+def test_undetermined_cells_are_not_smoothed():
     few = measured(
         np.full(8, 50), [Dense(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))], Noise.DISCRETE_LAPLACE, 1
     )
@@ -153,7 +152,7 @@ def test_undetermined_cells_are_not_smoothed() -> None:
 
 
 @pytest.mark.parametrize("noise", PRIVACY)
-def test_smoothed_intervals_reach_to_the_answer(noise: Noise) -> None:
+def test_smoothed_intervals_reach_to_the_answer(noise):
     cells = np.zeros(32, dtype=np.int64)
     cells[5] = 40
     domain = Domain(age=Integers(0, 31))
@@ -190,7 +189,7 @@ def test_smoothed_intervals_reach_to_the_answer(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize(("shape", "most"), [("empty", 0.5), ("steps", 0.95), ("rough", 1.02)])
-def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> None:
+def test_smoothing_reduces_errors_on_even_counts(shape, most):
     """Mean squares of the errors of prefix sums over 20 releases."""
     place = np.arange(64)
     cells = {
@@ -208,14 +207,14 @@ def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> Non
 
 
 def test_smoothed_means_shrink_by_james_and_stein(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """If the means are half of least squares, 1 - n / q of least squares remains.
 
     Here q is the sum of the squares of least squares in units of the noise.
     """
 
-    def halved(observation: Observation) -> PosteriorMeans:
+    def halved(observation):
         smoothed = posterior_means(observation)
         return replace(smoothed, means=smoothed.least_squares / 2)
 
@@ -235,7 +234,7 @@ def test_smoothed_means_shrink_by_james_and_stein(
     )
 
 
-def test_intervals_reach_both_bounds_with_noise() -> None:
+def test_intervals_reach_both_bounds_with_noise():
     least, least_std, most, most_std = np.array(
         [[9.0, 3.0, 20.0, 1.0], [2.0, 4.0, 11.0, 6.0], [9.0, 0.0, 11.0, 0.0]]
     ).T

@@ -1,6 +1,6 @@
 """Distribution functions, quantiles, means and changes: errors, coverage and refusals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -44,7 +44,7 @@ DOMAIN = ln.Domain(
 MONTHS = np.array([[400, 90], [500, 80], [100, 70], [50, 60], [700, 300], [20, 200]])
 
 
-def people() -> pd.DataFrame:
+def people():
     """Return rows whose ages and pay differ by sex; pay is missing in a quarter, all of sex F."""
     random = np.random.default_rng(8)
     months = np.repeat([*range(6)] * 2, MONTHS.T.reshape(-1))
@@ -86,7 +86,7 @@ KINDS = {
 }
 
 
-def trees(kind: tuple[Privacy, Noise]) -> Plan:
+def trees(kind):
     """Return weighted trees of ages by sex, and sums and counts of pay, at several scales."""
     weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
     sex = Factor(("sex",), Tree(2, (1,)))
@@ -99,11 +99,11 @@ def trees(kind: tuple[Privacy, Noise]) -> Plan:
     return evaluate_plan(distributions + means_by_sex, measurements)
 
 
-def simulated_estimate(plan: Plan, seed: int = 0) -> Estimate:
+def simulated_estimate(plan, seed=0):
     return Estimate(simulate(plan.measured(), read_table(plan, ROWS), SeededEntropy(seed)))
 
 
-def group_rows(by: list[str]) -> list[pd.DataFrame]:
+def group_rows(by):
     """Return the rows of every group, in the order of its labels."""
     if not by:
         return [ROWS]
@@ -127,20 +127,20 @@ class Case:
     rows: pd.DataFrame | None = None
 
 
-def exact_quantiles(by: list[str]) -> np.ndarray:
+def exact_quantiles(by):
     return np.array(
         [np.quantile(rows["age"], SHARES, method="inverted_cdf") for rows in group_rows(by)]
     )
 
 
-def ends_of(intervals: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+def ends_of(intervals):
     assert all(interval.low <= interval.value <= interval.high for interval in intervals)
     ends = np.array([(interval.low, interval.high) for interval in intervals])
     ends = ends.reshape(-1, len(SHARES), 2)
     return ends[..., 0], ends[..., 1]
 
 
-def band_case(plan: Callable[[], Plan], by: list[str], draws: int = 19, **options: Any) -> Case:
+def band_case(plan, by, draws=19, **options):
     """Return bands of a distribution function; one that contains it contains all quantiles."""
     ages = np.arange(1, 31)
     truth = np.array(
@@ -148,7 +148,7 @@ def band_case(plan: Callable[[], Plan], by: list[str], draws: int = 19, **option
     )
     true_quantiles = exact_quantiles(by)
 
-    def intervals(estimate: Estimate, level: float) -> Intervals:
+    def intervals(estimate, level):
         band = cdf(estimate, "age", by=[BY[name] for name in by], level=level, draws=draws)
         low, share, high = (
             curve.reshape(len(truth), 30) for curve in (band.low, band.share, band.high)
@@ -164,8 +164,8 @@ def band_case(plan: Callable[[], Plan], by: list[str], draws: int = 19, **option
     return Case(plan, intervals, truth, is_joint=True, **options)
 
 
-def quantile_case(plan: Callable[[], Plan], by: list[str], **options: Any) -> Case:
-    def intervals(estimate: Estimate, level: float) -> Intervals:
+def quantile_case(plan, by, **options):
+    def intervals(estimate, level):
         groups = [BY[name] for name in by]
         low, high = ends_of(quantiles(estimate, "age", SHARES, by=groups, level=level))
         return low, high, None
@@ -173,13 +173,11 @@ def quantile_case(plan: Callable[[], Plan], by: list[str], **options: Any) -> Ca
     return Case(plan, intervals, exact_quantiles(by), **options)
 
 
-def mean_case(
-    plan: Callable[[], Plan], by: list[str], rows: pd.DataFrame = ROWS, **options: Any
-) -> Case:
+def mean_case(plan, by, rows=ROWS, **options):
     groups = [GROUPS[name] for name in by] if rows is ROWS else by
     truth = rows.groupby(groups)["pay"].mean().to_numpy()
 
-    def intervals(estimate: Estimate, level: float) -> Intervals:
+    def intervals(estimate, level):
         table = means(estimate, "pay", by=[BY.get(name, name) for name in by], level=level)
         low, high, mean, std_error = (
             values.reshape(-1) for values in (table.low, table.high, table.mean, table.std_error)
@@ -189,11 +187,11 @@ def mean_case(
     return Case(plan, intervals, truth, rows=rows, **options)
 
 
-def change_case(kind: str, truth: np.ndarray, prefix: str) -> Case:
+def change_case(kind, truth, prefix):
     counts = ln.queries(DOMAIN, month="prefix", sex="identity")
     workload = counts + ln.queries(DOMAIN, month=ln.change(2), sex="identity")
 
-    def intervals(estimate: Estimate, level: float) -> Intervals:
+    def intervals(estimate, level):
         numbers = ln.changes(estimate, "month", 2, by=["sex"], level=level).numbers
         errors = None
         if kind == "difference":
@@ -203,14 +201,12 @@ def change_case(kind: str, truth: np.ndarray, prefix: str) -> Case:
     return Case(lambda: ln.plan(workload, ln.ZCDP("1/50")), intervals, truth, level=0.95)
 
 
-def plan_later(
-    workload: ln.Workload, budget: Any, strategy: str = "workload"
-) -> Callable[[], Plan]:
+def plan_later(workload, budget, strategy="workload"):
     """Return a function that plans the workload, so that only the tests that run plan."""
     return lambda: ln.plan(workload, budget, strategy=strategy)
 
 
-def mean_plan(by: list[str], budget: Any, strategy: str) -> Callable[[], Plan]:
+def mean_plan(by, budget, strategy):
     """Plan means and a distribution function, with weights."""
     groups = [BY[name] for name in by]
     mean_workload = ln.mean_queries(DOMAIN, "pay", by=groups, weight=3, size=250)
@@ -218,7 +214,7 @@ def mean_plan(by: list[str], budget: Any, strategy: str) -> Callable[[], Plan]:
     return plan_later(mean_workload + distribution, budget, strategy)
 
 
-def function_plan(by: str) -> Callable[[], Plan]:
+def function_plan(by):
     """Plan quantiles, a distribution function and a table, with weights."""
     groups = [BY[by]]
     quantile_workload = ln.quantile_queries(DOMAIN, "age", ["0.25", "0.5"], by=groups, weight=2)
@@ -272,7 +268,7 @@ CASES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
+def test_statistic_intervals_cover_at_stated_rate(case):
     plan = case.plan()
     table = read_table(plan, ROWS if case.rows is None else case.rows)
     estimate = Estimate(simulate(plan.measured(), table, SeededEntropy(0)))
@@ -293,7 +289,7 @@ def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
         assert 0.85 < np.sqrt(np.mean(np.square(errors))) < 1.15
 
 
-def test_release_statistics_match_the_estimate() -> None:
+def test_release_statistics_match_the_estimate():
     by = [BY["region"]]
     level = 0.9
     mean_workload = ln.mean_queries(DOMAIN, "pay", by=by, size=100, margin=5)
@@ -319,14 +315,14 @@ def test_release_statistics_match_the_estimate() -> None:
 
 
 @pytest.fixture(scope="module")
-def change_release() -> ln.Release:
+def change_release():
     """Return a release of counts by month and sex, and of their changes in two months."""
     counts = ln.queries(DOMAIN, month="prefix", sex="identity")
     workload = counts + ln.queries(DOMAIN, month=ln.change(2), sex="identity")
     return ln.release(ln.plan(workload, ln.ZCDP("1/50")), ROWS, seed=1)
 
 
-def test_changes_are_the_answers_of_their_table(change_release: ln.Release) -> None:
+def test_changes_are_the_answers_of_their_table(change_release):
     changes = ln.changes(change_release, "month", 2, by=["sex"])
     table = change_release.tables["month:change 2 x sex"]
     assert changes.numbers["difference"] == pytest.approx(table.answer, abs=1e-6)
@@ -337,7 +333,7 @@ def test_changes_are_the_answers_of_their_table(change_release: ln.Release) -> N
     assert changes.columns()["month"][0] == "2024-03 - 2024-01"
 
 
-def test_ends_of_ratios_are_as_far_as_noise_allows(change_release: ln.Release) -> None:
+def test_ends_of_ratios_are_as_far_as_noise_allows(change_release):
     """At an end r, the later count less r times the earlier one is a margin of noise from 0.
 
     The margin also covers half a step of the noise, hence the factor 1.07.
@@ -356,7 +352,7 @@ def test_ends_of_ratios_are_as_far_as_noise_allows(change_release: ln.Release) -
             assert 1 < distance / multiplier / np.sqrt(variance) < 1.07
 
 
-def test_group_statistics_use_rows_of_the_group() -> None:
+def test_group_statistics_use_rows_of_the_group():
     plan = trees((Privacy(ln.PureDP(100)), Noise.DISCRETE_LAPLACE))
     estimate = simulated_estimate(plan, 5)
     distribution = cdf(estimate, "age", by=["sex"], draws=199)
@@ -375,7 +371,7 @@ def test_group_statistics_use_rows_of_the_group() -> None:
         ]
 
 
-def test_only_rows_of_a_group_of_a_level_count() -> None:
+def test_only_rows_of_a_group_of_a_level_count():
     plan = ln.plan(ln.queries(DOMAIN, store="identity", age="identity"), ln.PureDP(50))
     release = ln.release(plan, ROWS, seed=1)
     (quantile,) = ln.quantiles(release, "age", [0.5], where={"store": {"region": "north"}})
@@ -390,7 +386,7 @@ def test_only_rows_of_a_group_of_a_level_count() -> None:
         ln.cdf(release, "age", where={"store": {"region": "east"}})
 
 
-def test_requested_statistics_have_narrower_bands() -> None:
+def test_requested_statistics_have_narrower_bands():
     estimate = simulated_estimate(trees(KINDS["Laplace"]))
     bound = cdf(estimate, "age", by=["sex"], level=0.8, draws=0)
     simulated = cdf(estimate, "age", by=["sex"], level=0.8, draws=199)
@@ -404,7 +400,7 @@ def test_requested_statistics_have_narrower_bands() -> None:
     assert (minimal_draws(estimate, 0.95), minimal_draws(estimate, 0.99999)) == (199, 0)
 
 
-def test_band_of_pure_noise_allows_everything() -> None:
+def test_band_of_pure_noise_allows_everything():
     plan = trees((Privacy(ln.PureDP("1/100000")), Noise.DISCRETE_LAPLACE))
     band = cdf(simulated_estimate(plan), "age", draws=199)
     assert (band.low[0], band.high[-2]) == (0, 1)
@@ -412,7 +408,7 @@ def test_band_of_pure_noise_allows_everything() -> None:
     assert (median.low, median.high) == (1, 30)
 
 
-def test_quantile_test_uses_its_own_error() -> None:
+def test_quantile_test_uses_its_own_error():
     estimate = simulated_estimate(trees(KINDS["Laplace"]))
     share = 0.3
     (prefix_counts,) = queries(PAY_DOMAIN, age="prefix", sex="identity")
@@ -424,7 +420,7 @@ def test_quantile_test_uses_its_own_error() -> None:
     assert np.moveaxis(errors.var(axis=0), 0, -1) == pytest.approx(variances, rel=0.3)
 
 
-def test_quantile_interval_holds_cells_not_rejected() -> None:
+def test_quantile_interval_holds_cells_not_rejected():
     estimate = simulated_estimate(trees((Privacy(ln.PureDP("1/20")), Noise.DISCRETE_LAPLACE)))
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, 0.9)
     half_step = 0.5 / estimate.observation.measurements.grid
@@ -442,7 +438,7 @@ def test_quantile_interval_holds_cells_not_rejected() -> None:
         assert quantile.high == max(lowest, *(below + 1)) + 1
 
 
-def plan_with_both_ends() -> Plan:
+def plan_with_both_ends():
     """Return a plan whose sums count the rows at both bounds, so that they tell of counts."""
     ages = (Factor(("age",), Tree(30, (30, 1))),)
     blocks = (Block(ages, Fraction(4), "pay", ends=True), Block(ages, Fraction(9), "count of pay"))
@@ -462,9 +458,7 @@ def plan_with_both_ends() -> Plan:
     [trees(KINDS["Gaussian"]), plan_with_both_ends()],
     ids=["counts", "blocks that measure counts and sums"],
 )
-def test_errors_match_between_matrix_and_simulation(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_match_between_matrix_and_simulation(plan, monkeypatch):
     estimate = simulated_estimate(plan, 1)
     measurements = plan.measured()
     values = dict(zip(range(99), estimate.observation.values, strict=False))
@@ -485,7 +479,7 @@ def test_errors_match_between_matrix_and_simulation(
 
 @pytest.mark.parametrize("count", [0, 5, 40, 4000])
 @pytest.mark.parametrize("scales", [(3.0, 170.0), (0.7, 400.0)])
-def test_ratio_intervals_cover_at_small_counts(count: int, scales: tuple[float, float]) -> None:
+def test_ratio_intervals_cover_at_small_counts(count, scales):
     rng = np.random.default_rng(count)
     mean = 37.0
     draws = 40_000
@@ -511,7 +505,7 @@ def test_ratio_intervals_cover_at_small_counts(count: int, scales: tuple[float, 
         assert covered < 0.97
 
 
-def test_ratio_to_possible_zero_has_no_upper_end() -> None:
+def test_ratio_to_possible_zero_has_no_upper_end():
     plan = ln.plan(ln.queries(DOMAIN, month="identity"), ln.PureDP(1))
     release = ln.release(plan, ROWS[ROWS["month"] == "2024-02-03"], seed=3)
     changes = ln.changes(release, "month", 1).numbers
@@ -569,9 +563,7 @@ REFUSED_CALLS: list[tuple[Callable[[Estimate], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED_CALLS)
-def test_unsupported_statistics_are_refused(
-    call: Callable[[Estimate], object], message: str
-) -> None:
+def test_unsupported_statistics_are_refused(call, message):
     estimate = simulated_estimate(trees(KINDS["Laplace"]), 1)
     with pytest.raises(InputError) as error:
         call(estimate)
@@ -603,9 +595,7 @@ REFUSED_GROUPS = [
     ids=["means", "marginals"],
 )
 @pytest.mark.parametrize(("by", "message"), REFUSED_GROUPS)
-def test_unsupported_groups_are_refused(
-    request_by: Callable[[Any], object], by: object, message: str
-) -> None:
+def test_unsupported_groups_are_refused(request_by, by, message):
     with pytest.raises(InputError) as error:
         request_by(by)
     assert message in str(error.value)

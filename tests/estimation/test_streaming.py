@@ -56,7 +56,7 @@ CUBES = {
 
 
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
-def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
+def test_streaming_passes_match_single_tables(blocks, monkeypatch):
     together = estimate(blocks)
     monkeypatch.setattr(_product_covariance, "_MOST_SEPARATE_BLOCKS", 10**9)
     alone = estimate(blocks)
@@ -75,7 +75,7 @@ def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
         np.testing.assert_allclose(estimated.noise_std, single.noise_std, rtol=1e-10)
 
 
-def test_streaming_drops_components_as_large_as_tables() -> None:
+def test_streaming_drops_components_as_large_as_tables():
     cube_estimate = estimate(CUBES["residual"])
     for names in TRIPLES:
         cube_estimate.marginal(names)
@@ -84,7 +84,7 @@ def test_streaming_drops_components_as_large_as_tables() -> None:
     assert len(part.components) == 1 + 8 + 28
 
 
-def test_observation_is_not_copied() -> None:
+def test_observation_is_not_copied():
     cube_estimate = estimate(CUBES["residual"])
     cube_estimate.marginal(TRIPLES[0])
     part = cube_estimate.solved_cells(None)
@@ -94,7 +94,7 @@ def test_observation_is_not_copied() -> None:
     )
 
 
-def test_tables_that_come_out_are_the_callers() -> None:
+def test_tables_that_come_out_are_the_callers():
     cube_estimate = estimate(CUBES["mixed"])
     copy = cube_estimate.marginal(("a", "b")).copy()
     cube_estimate.marginal(("a", "b"))[:] = 0
@@ -116,7 +116,7 @@ def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
 
 
-def test_whole_numbers_absorb_floating_point_error() -> None:
+def test_whole_numbers_absorb_floating_point_error():
     values = np.array([2500.000000001376, 5.99999995, -1e-9, 1552.9999999999998, 1 / 3, 2.00001])
     assert Answer(values, np.ones(6)).values.tolist() == [2500, 6, 0, 1553, 1 / 3, 2.00001]
     assert Answer(np.array([1e12 + 2.0**-8]), np.ones(1)).values.tolist() == [1e12]

@@ -1,6 +1,5 @@
 """Whole non-negative tables from the total down: sums, errors and refusals."""
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,9 +10,9 @@ import pytest
 import leastnoise as ln
 from hierarchies import PLACES, domain_spec, draw_places
 from leastnoise._plan import Plan
-from leastnoise._release import Release, check_options
+from leastnoise._release import check_options
 from leastnoise._session import plan_spec
-from leastnoise._spec import Spec, parse_spec
+from leastnoise._spec import parse_spec
 from simulated import releases
 
 MODULE = "leastnoise._estimation._top_down"
@@ -41,7 +40,7 @@ top_down = true
 """
 
 
-def people(seed: int = 3, rows: int = 400) -> pd.DataFrame:
+def people(seed=3, rows=400):
     generator = np.random.default_rng(seed)
     age = generator.integers(0, 6, rows)
     is_male = (generator.random(rows) < 0.5) | (age == 0)
@@ -55,23 +54,23 @@ CODES = (ROWS["place"].map(PLACES.index), (ROWS["sex"] == "m").astype(int), ROWS
 np.add.at(TRUTH, CODES, 1)
 
 
-def all_tables(cells: np.ndarray) -> list[np.ndarray]:
+def all_tables(cells):
     """The tables of the spec from its cells."""
     state = cells.reshape(2, 12, 2, 6).sum(axis=(1, 3))
     county = cells.reshape(6, 4, 2, 2, 3).sum(axis=(1, 2, 4))
     return [cells, state, county, cells.sum(axis=(1, 2)), cells.sum()]
 
 
-def public_counts(queries: str, counts: np.ndarray) -> str:
+def public_counts(queries, counts):
     listed = counts.reshape(-1).tolist()
     return f"[[public]]\nqueries = {{ {queries} }}\ncounts = {listed}\n"
 
 
-def sum_counties(cells: np.ndarray) -> np.ndarray:
+def sum_counties(cells):
     return cells.reshape(6, 4, 2, 6).sum(axis=(1, 3))
 
 
-def sum_states(cells: np.ndarray) -> np.ndarray:
+def sum_states(cells):
     return cells.reshape(2, -1).sum(axis=1)
 
 
@@ -86,7 +85,7 @@ COUNTY_AND_SEX = public_counts(
 STATE_AND_SEX = public_counts('place = { level = "state" }', sum_states(TRUTH)) + SEX
 
 
-def spec_of(facts: str) -> Spec:
+def spec_of(facts):
     text = SPEC.replace("FACTS", facts)
     if WITHOUT_OLD in facts:
         text = text.replace('age = { level = "old" }', 'age = "identity"')
@@ -94,11 +93,11 @@ def spec_of(facts: str) -> Spec:
 
 
 @cache
-def plan_of(facts: str) -> Plan:
+def plan_of(facts):
     return Plan.from_json(plan_spec(spec_of(facts)).to_json())
 
 
-def release_of(facts: str, seeds: list[int]) -> list[Release]:
+def release_of(facts, seeds):
     options = ln.Options(top_down=True)
     plan = plan_of(facts)
     check_options(plan, options)
@@ -118,10 +117,10 @@ def release_of(facts: str, seeds: list[int]) -> list[Release]:
 )
 @pytest.mark.parametrize("rounding", ["to the next", "farther", "in groups"])
 def test_tables_add_up_and_keep_public_facts(
-    monkeypatch: pytest.MonkeyPatch,
-    facts: str,
-    public_sums: list[Callable[[np.ndarray], np.ndarray]],
-    rounding: str,
+    monkeypatch,
+    facts,
+    public_sums,
+    rounding,
 ):
     if rounding == "farther":  # as where no rounding down or up has the sums
         monkeypatch.setattr(f"{ROUNDING}._round_adjacent", lambda *_: None)
@@ -182,7 +181,7 @@ def test_measure_has_whole_units_that_add_up():
     assert "answer_top_down" in release.long("pandas").columns
 
 
-def check(facts: str) -> None:
+def check(facts):
     check_options(plan_of(facts), ln.Options(top_down=True))
 
 
@@ -199,7 +198,7 @@ def check(facts: str) -> None:
         (SEX + AGE + BABIES + WITHOUT_OLD, "got two"),
     ],
 )
-def test_contradictory_public_facts_are_refused(facts: str, message: str):
+def test_contradictory_public_facts_are_refused(facts, message):
     with pytest.raises(ln.InputError, match=message):
         check(facts)
 
@@ -211,7 +210,7 @@ def test_contradictory_public_facts_are_refused(facts: str, message: str):
         ([{"age": "prefix"}], "from whose cells all tables of rows"),
     ],
 )
-def test_tables_without_a_finest_one_are_refused(tables: list[dict[str, str]], message: str):
+def test_tables_without_a_finest_one_are_refused(tables, message):
     domain = ln.Domain(sex=["f", "m"], age=ln.Integers(0, 5)).as_complete()
     workload = sum(
         [ln.queries(domain, table) for table in tables[1:]], ln.queries(domain, tables[0])
@@ -221,7 +220,7 @@ def test_tables_without_a_finest_one_are_refused(tables: list[dict[str, str]], m
         check_options(plan, ln.Options(top_down=True))
 
 
-def test_large_tables_are_refused_before_payment(monkeypatch: pytest.MonkeyPatch):
+def test_large_tables_are_refused_before_payment(monkeypatch):
     monkeypatch.setattr(f"{MODULE}.MOST_TOP_DOWN_CELLS", 287)
     with pytest.raises(ln.InputError, match="288 cells"):
         check("")

@@ -3,7 +3,6 @@
 import csv
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 
 
-def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...], float]:
+def shares(rows, *keys):
     """Share of true answers inside, over the releases of each kind."""
     shares_by_kind: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
@@ -35,7 +34,7 @@ def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...]
 
 
 @pytest.mark.parametrize("budget", AWARE, ids=str)
-def test_adaptive_intervals_cover_on_easy_and_hard_data(budget: Budget) -> None:
+def test_adaptive_intervals_cover_on_easy_and_hard_data(budget):
     pure = isinstance(budget, PureDP)
     names = ("sparse", "steps", "rough", "daily", "one cell") if pure else ("sparse", "rough")
     data = {name: x for name, x in histograms(64, 1000, 11).items() if name in names}
@@ -52,7 +51,7 @@ def test_adaptive_intervals_cover_on_easy_and_hard_data(budget: Budget) -> None:
     assert min(coverages.values()) > 0.88, coverages
 
 
-def test_intervals_on_two_attributes_cover() -> None:
+def test_intervals_on_two_attributes_cover():
     data = {
         name: x
         for name, x in tables(16, 10**4, 12).items()
@@ -63,7 +62,7 @@ def test_intervals_on_two_attributes_cover() -> None:
     assert min(shares(rows, "queries").values()) > 0.88
 
 
-def test_intervals_of_shrunk_cells_cover() -> None:
+def test_intervals_of_shrunk_cells_cover():
     """Intervals of shrunk cells cover at least 91% for normal errors."""
     data = {
         name: x
@@ -77,7 +76,7 @@ def test_intervals_of_shrunk_cells_cover() -> None:
     assert min(shares(rows, "data", "queries").values()) > 0.9
 
 
-def test_sum_intervals_cover_their_target() -> None:
+def test_sum_intervals_cover_their_target():
     """With a threshold the target is the sums of the cut values, else of all values."""
     shapes = amounts(1)
     with quick_strategies():
@@ -106,7 +105,7 @@ def test_sum_intervals_cover_their_target() -> None:
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
+def test_intervals_of_planners_and_functions_cover(budget):
     only = {budget: BUDGETS[budget]}
     rows = [*planners(only, 8, 5, ("identity",)), *functions(only, 8, 5, draws=19)]
     coverages = {estimate: share for (estimate,), share in shares(rows, "estimate").items()}
@@ -116,7 +115,7 @@ def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
     assert "| unbiased | identity |" in "\n".join(linear_table(rows))
 
 
-def test_biased_columns_match_published_widths() -> None:
+def test_biased_columns_match_published_widths():
     rows = list(estimates({"epsilon": BUDGETS["epsilon"]}, 1, 5))
     assert [row["estimate"] for row in rows] == [
         "non-negative",
@@ -129,8 +128,8 @@ def test_biased_columns_match_published_widths() -> None:
 
 
 def test_undercovering_data_set_is_redrawn_not_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr(coverage, "_AGAIN", 5)
     case = Case(
         group="made up",
@@ -150,7 +149,7 @@ def test_undercovering_data_set_is_redrawn_not_dropped(
     assert sum(row["releases"] for row in redrawn[1:] if row["queries"] == "cells") == 5
 
 
-def test_undercovering_sums_get_a_second_draw() -> None:
+def test_undercovering_sums_get_a_second_draw():
     low, high = (
         {"strategy": "truncated_sums", "data": name, "coverage": share, "releases": 4}
         for name, share in (("a", 0.5), ("b", 1.0))
@@ -162,7 +161,7 @@ def test_undercovering_sums_get_a_second_draw() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
-def test_intervals_of_statistics_cover(name: str) -> None:
+def test_intervals_of_statistics_cover(name):
     releases = 4 if name == "quantiles by selection" else 16
     inside, has_ends = covered(STUDIES[name], STATISTIC_BUDGETS["epsilon"], releases)
     assert inside.mean() >= 0.93
@@ -170,9 +169,7 @@ def test_intervals_of_statistics_cover(name: str) -> None:
     assert inside[has_ends].mean() >= 0.93
 
 
-def test_coverage_command_writes_its_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coverage_command_writes_its_tables(tmp_path, monkeypatch):
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
@@ -195,7 +192,7 @@ def test_coverage_command_writes_its_tables(
     assert progress[-1].startswith("Tables are in")
 
 
-def test_real_data_are_joined_to_requested_size(tmp_path: Path) -> None:
+def test_real_data_are_joined_to_requested_size(tmp_path):
     for folder, shape in (("hist1d", (64,)), ("hist2d", (16, 16))):
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "SMALL.n.npy", np.arange(np.prod(shape)).reshape(shape))

@@ -21,7 +21,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize(("data", "workload"), FIGURES)
-def test_known_totals(data, workload) -> None:
+def test_known_totals(data, workload):
     shape = SHAPES[data]
     targets = cubes.cube_workload(len(shape), workload)
     plain, best, four = (cubes.method(name, shape, targets) for name in ("Q", "Q+", "F+"))
@@ -35,7 +35,7 @@ def test_known_totals(data, workload) -> None:
         assert value == pytest.approx(figure, rel=0.013 if figure > 1e6 else 2e-3)
 
 
-def test_numbers_of_fourier_coefficients() -> None:
+def test_numbers_of_fourier_coefficients():
     published = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
     for data, figures in published.items():
         for workload, figure in zip(datacubes.WORKLOADS, figures, strict=True):
@@ -45,7 +45,7 @@ def test_numbers_of_fourier_coefficients() -> None:
             assert sum(count for count, _ in groups.values()) == figure
 
 
-def test_known_root_mean_squares() -> None:
+def test_known_root_mean_squares():
     targets = cubes.cube_workload(16, "2")
     cells = table_sizes(SHAPES["NLTCS"], targets).sum()
     for name, figure in (("I", 181.0), ("Q", 169.7), ("F", 96.9), ("F+", 68.0)):
@@ -55,7 +55,7 @@ def test_known_root_mean_squares() -> None:
 
 
 @pytest.mark.parametrize("name", cubes.STRATEGIES)
-def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
+def test_draws_are_consistent_and_as_large_as_expected(name):
     # 400 draws; relative standard error of a mean of squares of sums of Laplace variables below 5
     # per cent: 3 of them, and a scale that is wrong by a fifth is 6 of them away from that.
     # Fourier tables agree over the cells of the binary coding, of which a size that is no power of
@@ -77,7 +77,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
         assert squares == pytest.approx(2 * expected, rel=0.15)
 
 
-def test_agreed_tables_match_dense_least_squares() -> None:
+def test_agreed_tables_match_dense_least_squares():
     rng, shape, tables = np.random.default_rng(3), (3, 2, 4), [(0, 1), (1, 2), (0, 2), (2,), ()]
     theta = rng.uniform(0.2, 4, len(tables))
     noisy = {table: rng.normal(size=[shape[i] for i in table]) for table in tables}
@@ -100,7 +100,7 @@ def test_agreed_tables_match_dense_least_squares() -> None:
     assert all(np.allclose(agreed[table].reshape(-1), rows[table] @ fitted) for table in agreed)
 
 
-def test_gaussian_residual_optimum_is_least() -> None:
+def test_gaussian_residual_optimum_is_least():
     errors = cubes.gaussian_errors(SHAPES["Adult"], cubes.cube_workload(8, "1*"))
     assert min(errors, key=lambda name: errors[name]) == "residual"
     binary = cubes.gaussian_errors((2,) * 6, cubes.sets_of_sizes(6, 2))
@@ -109,7 +109,7 @@ def test_gaussian_residual_optimum_is_least() -> None:
 
 
 @pytest.mark.slow
-def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
+def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch):
     shapes = {"Adult": (3, 2, 2), "NLTCS": (2,) * 3}
     sets = tuple(
         datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS
@@ -142,6 +142,6 @@ def test_datacubes_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     assert any("20-25%" in line for line in lines)
 
 
-def test_datacubes_report_missing_data(tmp_path) -> None:
+def test_datacubes_report_missing_data(tmp_path):
     with pytest.raises(InputError, match=r"adult8\.csv"):
         datacubes.run(tmp_path, tmp_path / "out")

@@ -16,11 +16,11 @@ from leastnoise._trusted.check import InputError
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-def silent(_: str) -> None:
+def silent(_):
     """Report nothing."""
 
 
-def test_all_ranges_give_the_published_errors() -> None:
+def test_all_ranges_give_the_published_errors():
     rows = experiment.all_ranges_against_bound((64,), silent)
     pure, gaussian = rows
     # Optima of docs/results/matrix-mechanism.md, four digits; ours must be at or below the
@@ -32,7 +32,7 @@ def test_all_ranges_give_the_published_errors() -> None:
     assert {name: gaussian[name] for name in expected} == pytest.approx(expected, abs=2e-4)
 
 
-def test_random_ranges_lie_between_bound_and_all_ranges() -> None:
+def test_random_ranges_lie_between_bound_and_all_ranges():
     rows = experiment.random_ranges(32, 1, silent, (256, 1024))
     assert [row["ranges"] for row in rows[::2]] == [256, 1024]
     for row in rows:
@@ -41,7 +41,7 @@ def test_random_ranges_lie_between_bound_and_all_ranges() -> None:
 
 
 @pytest.mark.slow
-def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
+def test_non_negative_inference_and_its_figure(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     rows = experiment.non_negative_inference(None, 64, 3, 0, silent)
     assert len(rows) == 12
@@ -60,7 +60,7 @@ def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 
-def test_all_ranges_squares_match_single_ranges() -> None:
+def test_all_ranges_squares_match_single_ranges():
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 9, 7)
     values = cells + rng.normal(size=7)
@@ -75,7 +75,7 @@ def test_all_ranges_squares_match_single_ranges() -> None:
     )
 
 
-def test_whole_counts_are_unbiased_and_within_one() -> None:
+def test_whole_counts_are_unbiased_and_within_one():
     rng = np.random.default_rng(0)
     for seed in range(20):
         cells = rng.exponential(2.0, 70) * (rng.random(70) < 0.5)
@@ -95,7 +95,7 @@ def test_whole_counts_are_unbiased_and_within_one() -> None:
     )
 
 
-def test_real_histograms_are_read_in_place() -> None:
+def test_real_histograms_are_read_in_place():
     if not (DATA / "hist1d").exists():
         pytest.skip(f"there is no {DATA / 'hist1d'}")
     histograms = experiment.histograms(DATA, 256, 0)
@@ -106,9 +106,7 @@ def test_real_histograms_are_read_in_place() -> None:
 
 
 @pytest.mark.slow
-def test_command_runs_an_experiment_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_runs_an_experiment_by_name(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(
         experiment,
@@ -150,7 +148,7 @@ def test_command_runs_an_experiment_by_name(
 BUDGETS = ("pure", "Gaussian")
 
 
-def row(**known: object) -> dict[str, object]:
+def row(**known):
     """A row of made-up errors."""
     return {
         **known,
@@ -163,7 +161,7 @@ def row(**known: object) -> dict[str, object]:
     }
 
 
-def versions(epsilon: str) -> dict[str, object]:
+def versions(epsilon):
     """A row of made-up errors of estimates."""
     names = ("unbiased", "non-negative", "total fixed", "whole counts")
     return {
@@ -174,15 +172,13 @@ def versions(epsilon: str) -> dict[str, object]:
     }
 
 
-def test_bare_command_lists_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bare_command_lists_experiments(capsys):
     command.experiments.callback(None, None, None, False)
     assert {"matrix-mechanism", "datacubes", "coverage"} <= set(capsys.readouterr().out.split("\n"))
 
 
-def test_command_names_unsupported_experiment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusal(name: str, data: Path | None = None) -> str:
+def test_command_names_unsupported_experiment(tmp_path, monkeypatch):
+    def refusal(name, data=None):
         with pytest.raises(InputError) as caught:
             command.experiments.callback(name, data, None, False)
         return str(caught.value)
@@ -200,14 +196,14 @@ def test_command_names_unsupported_experiment(
     assert refusal("datacubes").startswith("The installed package has no experiments")
 
 
-def test_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_bench_reaches_the_published_numbers(capsys):
     results = bench.main(["--quick", "--only", "prefix, as a matrix, n = 64"])
     assert [name for name, _, _ in results] == ["prefix, as a matrix, n = 64"] * 2
     assert max(ratio for _, _, ratio in results) < 1.0005
     assert "2 numbers, 2 reached" in capsys.readouterr().out
 
 
-def test_bench_states_workloads_of_several_attributes() -> None:
+def test_bench_states_workloads_of_several_attributes():
     cases = {case.name: case for case in bench.several_attributes(DATA / "schemas")}
     queries = {name: case.workload().rows for name, case in cases.items()}
     assert queries["10^8, 4-way"] == math.comb(8, 4) * 10**4

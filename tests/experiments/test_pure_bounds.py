@@ -10,7 +10,7 @@ from experiments.pure_bounds import WORKLOADS, intervals, optimal_gram, workload
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("size", [2, 5, 24])
-def test_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
+def test_optimum_is_a_mixture_of_partitions(name, size):
     gram = workload_gram(name, size)
     x, d = optimal_gram(gram)
     assert np.allclose(x @ np.diag(d) @ x, gram, rtol=1e-7)
@@ -22,13 +22,13 @@ def test_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
     assert np.allclose(covered, 1)
 
 
-def test_non_mixture_of_partitions_is_detected() -> None:
+def test_non_mixture_of_partitions_is_detected():
     x = np.array([[1, 0.1, 0.9], [0.1, 1, 0.1], [0.9, 0.1, 1]])
     assert intervals(x).min() < 0
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_largest_of_a_convex_function_is_at_signs(size: int) -> None:
+def test_largest_of_a_convex_function_is_at_signs(size):
     rng = np.random.default_rng(size)
     half = rng.normal(size=(size, size))
     y = half @ half.T

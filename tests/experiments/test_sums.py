@@ -1,7 +1,6 @@
 """The experiment on sums: private, unbiased mechanisms, tables and figures."""
 
 import csv
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,7 +22,7 @@ FEW = mechanisms.PrefixSums(
 )
 
 
-def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading: str) -> np.ndarray:
+def brute(column, edges, threshold, reading):
     """Sums record by record: filter first, then cut."""
     counted = (
         column.values if reading == "records" else 800 * np.maximum(-(-column.values // 800), 1)
@@ -33,7 +32,7 @@ def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading:
 
 
 @pytest.mark.parametrize("reading", mechanisms.READINGS)
-def test_clipped_sums_match_the_records(reading: str) -> None:
+def test_clipped_sums_match_the_records(reading):
     cut_sums = COLUMN.cut_sums(FEW.edges, 70_000, reading)
     assert np.cumsum(cut_sums).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
     assert (
@@ -43,7 +42,7 @@ def test_clipped_sums_match_the_records(reading: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
-def test_sum_algorithms_are_unbiased_within_budget(name: str) -> None:
+def test_sum_algorithms_are_unbiased_within_budget(name):
     rows, bins = mechanisms.rows_for_threshold(name, FEW, 70_000)
     limits = bins.limits(70_000)
     scales = np.ceil(rows.cost / rows.weights / 0.3)
@@ -59,7 +58,7 @@ def test_sum_algorithms_are_unbiased_within_budget(name: str) -> None:
     assert std == pytest.approx(strategy_std, rel=0.09)
 
 
-def test_single_queries_split_budget_and_filter_first() -> None:
+def test_single_queries_split_budget_and_filter_first():
     answers_of_runs = [
         mechanisms.single_queries(
             COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed)
@@ -81,7 +80,7 @@ def test_single_queries_split_budget_and_filter_first() -> None:
     assert answers == pytest.approx(cut, abs=50_000)
 
 
-def test_thresholds_stay_within_public_maximum() -> None:
+def test_thresholds_stay_within_public_maximum():
     sums = mechanisms.workload(100)
     for search in (mechanisms.tail_threshold, mechanisms.least_error_threshold):
         thresholds = {
@@ -96,9 +95,7 @@ def test_thresholds_stay_within_public_maximum() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_writes_tables_and_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_tables_and_figures(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
@@ -127,7 +124,7 @@ def test_the_command_writes_tables_and_figures(
         assert "<svg" in (tmp_path / "out" / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def test_ours_beats_the_published_best_on_incomes() -> None:
+def test_ours_beats_the_published_best_on_incomes():
     if not (DATA / "microdata" / "cps.csv").exists():
         pytest.skip(f"there is no {DATA / 'microdata' / 'cps.csv'}")
     column, sums = mechanisms.income(DATA), mechanisms.workload(10)
@@ -135,7 +132,7 @@ def test_ours_beats_the_published_best_on_incomes() -> None:
     truth = column.answers(sums, "records").astype(float)
     entropy = SeededEntropy(3)
 
-    def mean_error(search: Callable[[], int], name: str) -> float:
+    def mean_error(search, name):
         """Return the mean error of 8 releases with nine tenths of the budget for the sums."""
         errors = []
         for _ in range(8):
@@ -153,7 +150,7 @@ def test_ours_beats_the_published_best_on_incomes() -> None:
     assert ours < 0.8 * theirs
 
 
-def test_buckets_take_the_largest_maximum_of_the_shapes() -> None:
+def test_buckets_take_the_largest_maximum_of_the_shapes():
     shape = max(sums_shapes.shapes(), key=lambda shape: shape.maximum)
     sums = mechanisms.PrefixSums(
         edges=shape.maximum // 20 * np.arange(1, 21), last=np.arange(20, dtype=np.int64)
@@ -165,7 +162,7 @@ def test_buckets_take_the_largest_maximum_of_the_shapes() -> None:
     assert (np.abs(answers.mean(axis=0) - truth) < 0.02 * truth[-1]).all()
 
 
-def test_the_benchmark_prints_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_benchmark_prints_ratios(monkeypatch):
     monkeypatch.setattr(bench, "THRESHOLDS", (100_000,))
     (line,) = bench.noise([10])
     assert "over the best of the paper: 0.2" in line

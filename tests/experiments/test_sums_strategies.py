@@ -9,13 +9,12 @@ from baselines._linear import strategy_rmse
 from experiments import sums_strategies as sums
 from experiments.sums_tree import fit_halved_tree
 from families.grams import all_ranges_gram, prefix_gram
-from leastnoise._families import Gram
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
 
 
-def paper_strategy(name: str, threshold: int, *, released: bool = False) -> sums.SumStrategy:
+def paper_strategy(name, threshold, *, released=False):
     return sums.sum_strategy(
         name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released
     )
@@ -44,7 +43,7 @@ LEVELS = {
 }
 
 
-def close(value: float, printed: float) -> bool:
+def close(value, printed):
     """Return whether a number has the printed digits.
 
     It may differ by one unit of the third digit, or half a unit of the second where only two are
@@ -54,7 +53,7 @@ def close(value: float, printed: float) -> bool:
 
 
 @pytest.mark.parametrize("threshold", sorted(LEVELS))
-def test_published_noise_levels(threshold: int) -> None:
+def test_published_noise_levels(threshold):
     expected = LEVELS[threshold]
     for name in ("identity", "workload"):
         assert close(paper_strategy(name, threshold).rmse(LAPLACE), expected[name]), name
@@ -64,7 +63,7 @@ def test_published_noise_levels(threshold: int) -> None:
             assert close(rmse, printed), (name, released)
 
 
-def test_published_noise_of_a_small_query() -> None:
+def test_published_noise_of_a_small_query():
     tenth = {
         name: paper_strategy(name, 100_000).std(LAPLACE)[9] for name in ("identity", "tamm", "timm")
     }
@@ -83,7 +82,7 @@ def test_published_noise_of_a_small_query() -> None:
         (prefix_gram(256), (6.523, 6.457)),
     ],
 )
-def test_greedy_h_readings_give_published_errors(gram: Gram, printed: tuple[float, float]) -> None:
+def test_greedy_h_readings_give_published_errors(gram, printed):
     errors = [
         strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1)
         for released in (False, True)
@@ -92,7 +91,7 @@ def test_greedy_h_readings_give_published_errors(gram: Gram, printed: tuple[floa
 
 
 @pytest.mark.parametrize("name", sums.ALGORITHMS)
-def test_sum_strategies_answer_at_sensitivity_one(name: str) -> None:
+def test_sum_strategies_answer_at_sensitivity_one(name):
     prefix_sums = sums.PrefixSums(
         edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7])
     )
@@ -105,7 +104,7 @@ def test_sum_strategies_answer_at_sensitivity_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(("every", "threshold"), [(1, 800_000), (10, 100_000), (25, 800_000)])
-def test_the_optimum_never_loses_to_timm(every: int, threshold: int) -> None:
+def test_the_optimum_never_loses_to_timm(every, threshold):
     prefix_sums = sums.PrefixSums(
         edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every)
     )

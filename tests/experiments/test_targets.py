@@ -11,7 +11,7 @@ from experiments.targets import ROWS, draw_tables, reached_target
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])
-def test_noiseless_release_gives_the_truth(seed: int) -> None:
+def test_noiseless_release_gives_the_truth(seed):
     generator = np.random.default_rng(seed)
     domain, tables = draw_tables(generator)
     rows = pd.DataFrame(
@@ -33,7 +33,7 @@ def test_noiseless_release_gives_the_truth(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("margin", 19.6), ("rmse", 10)])
-def test_kept_and_missed_targets_are_distinguished(kind: str, limit: float) -> None:
+def test_kept_and_missed_targets_are_distinguished(kind, limit):
     errors = np.random.default_rng(1).normal(0, 10, (400, 50))
     for factor, is_met in ((1.0, True), (1.05, False)):
         reached, wanted, spread = reached_target(kind, factor * errors, limit, 0.95)

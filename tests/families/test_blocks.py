@@ -24,13 +24,11 @@ from leastnoise._families import (
 from leastnoise._strategies import NotApplicable
 from leastnoise._trusted.linop import (
     DiagonalAndRows,
-    Operator,
     Prefix,
     Ranges,
     Total,
     column_sums,
 )
-from leastnoise._trusted.measurements import Factor
 
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
@@ -46,7 +44,7 @@ GRAMS: dict[str, Gram] = {
 
 @pytest.mark.parametrize("name", GRAMS)
 @pytest.mark.parametrize("own_coefficient", [0.0, 0.4])
-def test_error_and_gradient_match_the_matrix(name: str, own_coefficient: float) -> None:
+def test_error_and_gradient_match_the_matrix(name, own_coefficient):
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
     values, above = rng.random(19), np.vstack([np.full(4, own_coefficient), rng.random((2, 4))])
     gram = block_gram(GRAMS[name], 12, 4)
@@ -73,24 +71,24 @@ def test_error_and_gradient_match_the_matrix(name: str, own_coefficient: float) 
     )
 
 
-def unit_error(factor: Factor, operator: Operator) -> float:
+def unit_error(factor, operator):
     norm = int(column_sums(factor.operator, factor.weights, 1).max())
     return norm * math.sqrt(invert_gram(factor).total_variance(operator) / operator.rows)
 
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
-def test_block_strategy_error_stays_below_its_limit(size: int, most: float) -> None:
+def test_block_strategy_error_stays_below_its_limit(size, most):
     assert unit_error(p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
 
 
-def test_single_total_is_measured_almost_exactly() -> None:
+def test_single_total_is_measured_almost_exactly():
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
         assert (
             unit_error(p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
         )
 
 
-def test_ranges_fit_as_well_as_by_full_descent() -> None:
+def test_ranges_fit_as_well_as_by_full_descent():
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     ranges = Ranges(512, ends[0], ends[1])
     gram = gram_of(ranges)
@@ -101,8 +99,8 @@ def test_ranges_fit_as_well_as_by_full_descent() -> None:
 
 
 def test_block_sums_are_measured_separately_where_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr("leastnoise._families._blocks._MOST_UNMEASURED_BLOCKS", 4)
     monkeypatch.setattr("leastnoise._families._blocks._MOST_DESCENT_STEPS", 20)
     fitted, factor = (
@@ -114,7 +112,7 @@ def test_block_sums_are_measured_separately_where_many(
     assert unit_error(factor, Prefix(5000)) == pytest.approx(fitted.rmse, rel=0.02)
 
 
-def test_widths_keep_the_blocks_even() -> None:
+def test_widths_keep_the_blocks_even():
     for size in (2, 3, 9, 100, 129, 16385, 40_000, 2**20 + 1, 2**22):
         width = block_width(size)
         blocks = -(-size // width)
@@ -122,7 +120,7 @@ def test_widths_keep_the_blocks_even() -> None:
         assert (blocks - 1) * width < size
 
 
-def test_blocks_refuse_unsuited_workloads() -> None:
+def test_blocks_refuse_unsuited_workloads():
     for gram, reason in (
         (dense_gram(np.eye(64), 64), "supports only cells, prefix sums, ranges and totals"),
         (prefix_gram(1), "supports only 2 to 4194304 cells"),

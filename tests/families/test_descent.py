@@ -5,16 +5,15 @@ import pytest
 
 from leastnoise._families import minimize_lbfgs
 from leastnoise._families._search import _line_search
-from leastnoise._trusted.check.arrays import FloatArray
 
 RNG = np.random.default_rng(0)
 
 
-def test_descent_ends_at_a_constrained_minimum() -> None:
+def test_descent_ends_at_a_constrained_minimum():
     root = RNG.normal(size=(30, 30))
     bend, centre = root @ root.T + np.eye(30), RNG.normal(size=30) * 3
 
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+    def objective(point):
         away = point - centre
         return 1 + float(away @ bend @ away), 2 * bend @ away
 
@@ -31,8 +30,8 @@ def test_descent_ends_at_a_constrained_minimum() -> None:
     assert error == pytest.approx(objective(point)[0], rel=1e-12)
 
 
-def test_descent_follows_a_curved_valley() -> None:
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+def test_descent_follows_a_curved_valley():
+    def objective(point):
         x, y = point
         error = 0.01 + (1 - x) ** 2 + 100 * (y - x**2) ** 2
         return float(error), np.array([-2 * (1 - x) - 400 * x * (y - x**2), 200 * (y - x**2)])
@@ -42,10 +41,10 @@ def test_descent_follows_a_curved_valley() -> None:
     assert error == pytest.approx(0.01, abs=1e-6)
 
 
-def test_descent_stops_where_no_step_helps() -> None:
+def test_descent_stops_where_no_step_helps():
     points = []
 
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+    def objective(point):
         points.append(point.copy())
         # The slope is wrong, so that no shorter step helps.
         return 1 + abs(float(point[0]) - 1), np.array([1.0])
@@ -60,10 +59,8 @@ def test_descent_stops_where_no_step_helps() -> None:
     [(0.01, 9.0, 0.5, 3.5), (0.01, 0.1, 0.1, 0.1), (2.0, 9.0, 2, 2), (100.0, 999.0, 1, 5)],
     ids=["short direction", "bound below the step", "whole direction", "long direction"],
 )
-def test_line_search_adapts_the_step_to_the_slope(
-    direction: float, upper_bound: float, least: float, largest: float
-) -> None:
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+def test_line_search_adapts_the_step_to_the_slope(direction, upper_bound, least, largest):
+    def objective(point):
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 
     start = np.zeros(1), *objective(np.zeros(1))
@@ -75,8 +72,8 @@ def test_line_search_adapts_the_step_to_the_slope(
     assert error < 9
 
 
-def test_line_search_requires_sufficient_decrease() -> None:
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+def test_line_search_requires_sufficient_decrease():
+    def objective(point):
         return 9 - 0.5e-4 * float(point[0]), np.array([-1.0])
 
     assert (

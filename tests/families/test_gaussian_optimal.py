@@ -1,7 +1,6 @@
 """Gaussian optima and eigen-designs: published figures, certificates, brute force."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,15 +8,14 @@ from scipy.optimize import approx_fprime
 
 from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
+from leastnoise._families import _dense as optimal
 from leastnoise._families import (
-    Gram,
     dense_gram,
     fit_family,
     gaussian_optimum,
     invert_gram,
     sum_grams,
 )
-from leastnoise._families import _dense as optimal
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Dense, Prefix, column_sums
 
@@ -32,7 +30,7 @@ OPTIMA = [
 ]
 
 
-def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
+def optimum_of(gram, gap):
     """The optimum and its error, which must be within the gap."""
     optimum = optimal.fit_gaussian_optimum(gram, gap=gap)
     rmse = strategy_rmse(gram, optimum.matrix, 2)
@@ -42,7 +40,7 @@ def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
 
 
 @pytest.mark.parametrize(("gram", "published"), OPTIMA)
-def test_optimum_reaches_published_errors(gram: Gram, published: float) -> None:
+def test_optimum_reaches_published_errors(gram, published):
     optimum, rmse = optimum_of(gram, 1e-3)
     assert rmse <= published * 1.001
     assert optimal.singular_value_bound(gram) * (1 - 1e-9) <= optimum.rmse_lower_bound
@@ -54,7 +52,7 @@ MIXED = sum_grams(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), width_gram(31, 7), MIXED])
-def test_weights_certify_the_bound(gram: Gram) -> None:
+def test_weights_certify_the_bound(gram):
     optimum, _ = optimum_of(gram, 1e-6)
     weights = optimum.dual_weights
     assert weights.sum() == pytest.approx(1)
@@ -64,7 +62,7 @@ def test_weights_certify_the_bound(gram: Gram) -> None:
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(9), all_ranges_gram(8), all_ranges_gram(9)])
-def test_structured_spectra_match_the_plain_one(gram: Gram) -> None:
+def test_structured_spectra_match_the_plain_one(gram):
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.is_symmetric_under_reversal:
         weights += weights[::-1]
@@ -79,7 +77,7 @@ def test_structured_spectra_match_the_plain_one(gram: Gram) -> None:
         )
 
 
-def test_optimum_handles_low_rank_and_unasked_cells() -> None:
+def test_optimum_handles_low_rank_and_unasked_cells():
     assert optimum_of(width_gram(6, 6), 1e-6)[1] == pytest.approx(1, rel=1e-6)
     workload = np.zeros((3, 7))
     workload[:, 2:5] = np.tril(np.ones((3, 3)))
@@ -89,14 +87,14 @@ def test_optimum_handles_low_rank_and_unasked_cells() -> None:
     optimum_of(dense_gram(np.diag([1.0, 1.0, 1e-8]) + 1, 4), 1e-4)
 
 
-def test_permuted_matrix_fits_as_well_as_a_named_set() -> None:
+def test_permuted_matrix_fits_as_well_as_a_named_set():
     optimum, rmse = optimum_of(permuted(prefix_gram(128)), 1e-3)
     assert rmse == pytest.approx(optimum_of(prefix_gram(128), 1e-3)[1], rel=1e-3)
     np.testing.assert_allclose(np.square(optimum.matrix).sum(axis=0), 1)
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
-def test_coarse_weights_are_a_good_start(gram: Gram) -> None:
+def test_coarse_weights_are_a_good_start(gram):
     start = optimal._interpolate_duals(
         optimal.fit_gaussian_optimum(gram.coarsen(4)).dual_weights, gram.size
     )
@@ -112,7 +110,7 @@ def test_coarse_weights_are_a_good_start(gram: Gram) -> None:
 
 
 @pytest.mark.parametrize("weight", [0.25, 4.0])
-def test_attribute_bound_matches_weighted_queries(weight: float) -> None:
+def test_attribute_bound_matches_weighted_queries(weight):
     fitted = fit_family(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
     norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
     error = weight * norm * invert_gram(fitted.factor("a")).total_variance(Prefix(8))
@@ -121,7 +119,7 @@ def test_attribute_bound_matches_weighted_queries(weight: float) -> None:
 
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("gram", [prefix_gram(32), all_ranges_gram(31), width_gram(30, 5)])
-def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> None:
+def test_no_other_weights_of_eigenvectors_are_better(gram, norm):
     fitted = optimal.fit_eigen_design(gram, norm)
     reached = strategy_rmse(gram, fitted, norm)
     assert optimal.column_norm(fitted, norm) == pytest.approx(1)
@@ -138,7 +136,7 @@ def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> N
             assert strategy_rmse(gram, other, norm) >= least * (1 - 1e-4)
 
 
-def test_eigen_design_reaches_published_errors() -> None:
+def test_eigen_design_reaches_published_errors():
     # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for
     # ranges at every size.
     assert (
@@ -151,7 +149,7 @@ def test_eigen_design_reaches_published_errors() -> None:
     )
 
 
-def test_an_eigen_design_of_low_rank() -> None:
+def test_an_eigen_design_of_low_rank():
     total = optimal.fit_eigen_design(width_gram(5, 5), 2)
     assert strategy_rmse(width_gram(5, 5), total, 2) == pytest.approx(1)
     assert total.shape == (1, 5)
@@ -160,12 +158,12 @@ def test_an_eigen_design_of_low_rank() -> None:
 @pytest.mark.parametrize(
     "fit", [optimal.fit_gaussian_optimum, lambda nothing: optimal.fit_eigen_design(nothing, 2)]
 )
-def test_queries_of_zeros_are_refused(fit: Callable[[Gram], object]) -> None:
+def test_queries_of_zeros_are_refused(fit):
     with pytest.raises(InputError, match="nothing to plan"):
         fit(dense_gram(np.zeros((2, 2)), 1))
 
 
-def test_smaller_norm_with_the_same_gram_matrix() -> None:
+def test_smaller_norm_with_the_same_gram_matrix():
     talk = np.vstack([np.kron(np.eye(2), [1, 1]), math.sqrt(2) * np.eye(4)])
     wavelet = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]])
     np.testing.assert_allclose(talk.T @ talk, wavelet.T @ wavelet, atol=1e-12)
@@ -184,7 +182,7 @@ def test_smaller_norm_with_the_same_gram_matrix() -> None:
     assert optimal.column_norm(total, 1) == pytest.approx(math.sqrt(2), abs=1e-4)
 
 
-def test_dual_gradient_matches_finite_differences() -> None:
+def test_dual_gradient_matches_finite_differences():
     rng = np.random.default_rng(0)
     free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
     _, slope = optimal.smooth_norm(free, matrix, 10.0, 0.1)
@@ -194,7 +192,7 @@ def test_dual_gradient_matches_finite_differences() -> None:
     np.testing.assert_allclose(slope.ravel(), slopes, atol=1e-5)
 
 
-def test_optimum_without_total_measures_cells_a_little() -> None:
+def test_optimum_without_total_measures_cells_a_little():
     workload = np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]])
     fitted = gaussian_optimum(dense_gram(workload.T @ workload, 2), 2)
     norm = column_sums(fitted.operator, np.ones(fitted.operator.rows, dtype=np.int64), 2).max()

@@ -35,7 +35,7 @@ from leastnoise._trusted.linop import (
 from leastnoise._workload import matrix, queries
 
 
-def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
+def cases():
     gram_cases: list[tuple[str, list[tuple[float, Operator]]]] = []
     for n in (1, 2, 7, 12):
         rng = np.random.default_rng(n)
@@ -77,9 +77,7 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
 @pytest.mark.parametrize(
     ("name", "weighted_operators"), cases(), ids=lambda case: case if isinstance(case, str) else ""
 )
-def test_gram_agrees_with_its_workload(
-    name: str, weighted_operators: list[tuple[float, Operator]]
-) -> None:
+def test_gram_agrees_with_its_workload(name, weighted_operators):
     gram = sum_grams([(weight, gram_of(operator)) for weight, operator in weighted_operators])
     workload = np.vstack(
         [math.sqrt(weight) * dense(operator) for weight, operator in weighted_operators]
@@ -110,7 +108,7 @@ def test_gram_agrees_with_its_workload(
     )
 
 
-def test_coarser_gram_spreads_queries_evenly() -> None:
+def test_coarser_gram_spreads_queries_evenly():
     spread = np.kron(np.eye(16), np.full((1, 4), 1 / 4))
     low = np.arange(0, 40, 3)
     for operator, tolerance in (
@@ -133,12 +131,12 @@ def test_coarser_gram_spreads_queries_evenly() -> None:
         np.testing.assert_allclose(coarse / coarse[0, 0], small / small[0, 0])
 
 
-def test_singular_value_bound_matches_the_paper() -> None:
+def test_singular_value_bound_matches_the_paper():
     assert singular_value_bound(prefix_gram(1024)) == pytest.approx(2.9096, abs=5e-5)
     assert singular_value_bound(all_ranges_gram(512)) == pytest.approx(3.1832, abs=5e-5)
 
 
-def test_strategy_error_matches_hand_computation() -> None:
+def test_strategy_error_matches_hand_computation():
     gram = all_ranges_gram(64)
     assert strategy_rmse(gram, np.eye(64), 1) == pytest.approx(4.690, abs=5e-4)
     assert strategy_rmse(gram, -7 * np.eye(64), 2) == pytest.approx(4.690, abs=5e-4)
@@ -148,7 +146,7 @@ def test_strategy_error_matches_hand_computation() -> None:
     assert column_norm(np.array([[3.0], [-4.0]]), 2) == pytest.approx(5.0)
 
 
-def test_gram_recognises_short_forms_and_cell_order() -> None:
+def test_gram_recognises_short_forms_and_cell_order():
     weighted = Gram(40, 7, ((np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40)),))
     for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
         full, mixed = gram.dense(), permuted(gram)
@@ -162,7 +160,7 @@ def test_gram_recognises_short_forms_and_cell_order() -> None:
         np.testing.assert_allclose(order_cells(dense_gram(tiny, 3))[0].dense(), tiny)
 
 
-def test_merged_cells_keep_the_error() -> None:
+def test_merged_cells_keep_the_error():
     workload = np.repeat(np.tril(np.ones((5, 5))), 3, axis=1)
     gram = dense_gram(workload.T @ workload, 5)
     merged, group = merge_equal_cells(gram)
@@ -172,7 +170,7 @@ def test_merged_cells_keep_the_error() -> None:
     assert strategy_rmse(gram, strategy[:, group], 1) == pytest.approx(error)
 
 
-def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
+def test_rounding_is_to_nearest_and_keeps_the_error():
     rng = np.random.default_rng(0)
     strategy = np.vstack([np.eye(32) * 0.5, rng.random((3, 32)) / 6])
     rounded = to_dyadic(strategy)
@@ -192,7 +190,7 @@ def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_filled_columns_are_never_worse(norm: int) -> None:
+def test_filled_columns_are_never_worse(norm):
     strategy = np.random.default_rng(4).standard_normal((10, 8))
     filled = fill_columns(strategy, norm)
     np.testing.assert_allclose(
@@ -216,7 +214,7 @@ def test_filled_columns_are_never_worse(norm: int) -> None:
     ],
     ids=repr,
 )
-def test_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
+def test_gram_keeps_the_structure_of_its_queries(operator, name):
     gram = gram_of(operator)
     structure = {
         "pairs": bool(gram.pairs),
@@ -227,7 +225,7 @@ def test_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) 
     assert [form for form, has in structure.items() if has] == [name]
 
 
-def test_ranges_in_any_words_have_their_structure() -> None:
+def test_ranges_in_any_words_have_their_structure():
     low, high = np.triu_indices(12)
     shuffle = np.random.default_rng(0).permutation(len(low))
     assert gram_of(Ranges(12, low[shuffle], high[shuffle])) == gram_of(AllRanges(12))

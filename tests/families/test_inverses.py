@@ -17,7 +17,6 @@ from leastnoise._trusted.linop import (
     DiagonalAndRows,
     Identity,
     Nested,
-    Operator,
     Prefix,
     Ranges,
     Toeplitz,
@@ -39,7 +38,7 @@ TREES = [
 ]
 
 
-def tree_of(tree: Tree, *, even: bool = False) -> Factor:
+def tree_of(tree, *, even=False):
     """Random weights, of every level or of every node."""
     weights = np.rint(
         100 * np.sqrt(RNG.uniform(0.05, 4, len(tree.widths) if even else tree.rows))
@@ -47,9 +46,7 @@ def tree_of(tree: Tree, *, even: bool = False) -> Factor:
     return Factor(("a",), tree, np.repeat(weights, tree.level_sizes) if even else weights)
 
 
-def nested(
-    inner: Operator, last: Operator, above: Operator, heights: list[int], weights: list[int]
-) -> Factor:
+def nested(inner, last, above, heights, weights):
     within = np.repeat(heights, [inner.rows] * (len(heights) - 1) + [last.rows])
     return Factor(("a",), Nested(inner, last, above), np.concatenate([within, weights]))
 
@@ -76,11 +73,11 @@ FACTORS = {
 KINDS = {Tree: TreeInverse, Nested: NestedInverse, Toeplitz: ToeplitzInverse}
 
 
-def matrix_of(factor: Factor) -> np.ndarray:
+def matrix_of(factor):
     return factor.scaling[:, None] * dense(factor.operator).astype(float)
 
 
-def operators_of(size: int) -> list[Operator]:
+def operators_of(size):
     """Return queries of every structure over a number of cells."""
     low = RNG.integers(0, size, 20)
     return [
@@ -96,9 +93,7 @@ def operators_of(size: int) -> list[Operator]:
 
 @pytest.mark.parametrize("entries_in_memory", [None, 20], ids=["at once", "some rows at a time"])
 @pytest.mark.parametrize("name", FACTORS)
-def test_inverse_products_match_the_matrix(
-    name: str, entries_in_memory: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inverse_products_match_the_matrix(name, entries_in_memory, monkeypatch):
     factor = FACTORS[name]
     size = factor.operator.size
     gram_inverse = invert_gram(factor)
@@ -154,9 +149,7 @@ MANY = (
 
 @pytest.mark.parametrize("at_once", [2**22, 20])
 @pytest.mark.parametrize("name", MANY)
-def test_bound_for_many_ranges_is_tight_from_above(
-    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bound_for_many_ranges_is_tight_from_above(name, at_once, monkeypatch):
     inverse = invert_gram(MANY[name])
     every = AllRanges(inverse.size)
     listed = float(inverse.variances(every).max())
@@ -185,7 +178,7 @@ def test_bound_for_many_ranges_is_tight_from_above(
     ],
     ids=["nested", "Toeplitz"],
 )
-def test_rows_of_unlike_noise_need_a_matrix(small: Operator, large: Operator) -> None:
+def test_rows_of_unlike_noise_need_a_matrix(small, large):
     factor = Factor(("a",), small, np.arange(1, small.rows + 1))
     assert invert_gram(factor).kappa == pytest.approx(
         np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)).sum()
@@ -194,13 +187,13 @@ def test_rows_of_unlike_noise_need_a_matrix(small: Operator, large: Operator) ->
         invert_gram(Factor(("a",), large, np.arange(1, large.rows + 1)))
 
 
-def test_undetermined_blocks_need_a_matrix() -> None:
+def test_undetermined_blocks_need_a_matrix():
     assert not isinstance(
         invert_gram(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse
     )
 
 
-def test_prefix_variances_are_cached_read_only() -> None:
+def test_prefix_variances_are_cached_read_only():
     inverse = TreeInverse(Tree.full(16, 4), np.ones(21))
     assert inverse.prefix_variances is inverse.variances(Prefix(16))
     with pytest.raises(ValueError, match="read-only"):

@@ -2,17 +2,16 @@
 
 import json
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._families import LevelInverse, Levels, nested_levels, trace_of_root
+from leastnoise._families import LevelInverse, nested_levels, trace_of_root
 from leastnoise._trusted.linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
 
 
-def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
+def levels_of(seed):
     """Return a tree of random groups, and the groups of each level as rows."""
     rng = np.random.default_rng(seed)
     size = int(rng.integers(5, 30))
@@ -33,7 +32,7 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
     return levels, rows
 
 
-def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarray:
+def gram_of_levels(weights, rows):
     """Return the sum over levels of the weight times the level's Gram matrix."""
     grams = [
         weight * level_rows.T @ level_rows for weight, level_rows in zip(weights, rows, strict=True)
@@ -41,7 +40,7 @@ def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarr
     return np.sum(grams, axis=0)
 
 
-def random_precisions(rng: np.random.Generator, count: int, *, first_is_0: bool) -> np.ndarray:
+def random_precisions(rng, count, *, first_is_0):
     """Return a precision of each level, of which some are 0, but not the last one."""
     precisions = rng.random(count) * (rng.random(count) < 0.7)
     if first_is_0:
@@ -51,7 +50,7 @@ def random_precisions(rng: np.random.Generator, count: int, *, first_is_0: bool)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_spectrum_of_levels_matches_the_matrix(seed: int) -> None:
+def test_spectrum_of_levels_matches_the_matrix(seed):
     levels, rows = levels_of(seed)
     weights = np.random.default_rng(200 + seed).random(len(rows))
     trace = 0.0
@@ -63,7 +62,7 @@ def test_spectrum_of_levels_matches_the_matrix(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_level_errors_and_slopes_match_matrices(seed: int) -> None:
+def test_level_errors_and_slopes_match_matrices(seed):
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(100 + seed)
     precisions = random_precisions(rng, len(rows), first_is_0=seed % 3 == 0)
@@ -84,7 +83,7 @@ def test_level_errors_and_slopes_match_matrices(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_level_inverse_matches_the_matrix(seed: int) -> None:
+def test_level_inverse_matches_the_matrix(seed):
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(100 + seed)
     precisions = random_precisions(rng, len(rows), first_is_0=seed % 3 == 0)
@@ -104,7 +103,7 @@ def test_level_inverse_matches_the_matrix(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_unequal_group_weights_match_matrices(seed: int) -> None:
+def test_unequal_group_weights_match_matrices(seed):
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(seed)
     precisions = [rng.random(len(level_rows)) + 0.1 for level_rows in rows]
@@ -128,7 +127,7 @@ def test_unequal_group_weights_match_matrices(seed: int) -> None:
         assert level_inverse.total_variance(operator) == pytest.approx(np.trace(covariance))
 
 
-def test_level_between_measured_ones_is_determined() -> None:
+def test_level_between_measured_ones_is_determined():
     measured = nested_levels(12, [Ranges(12, [0, 6], [5, 11])])
     assert measured is not None
     between = Ranges(12, [0, 2, 6], [1, 5, 11])
@@ -143,20 +142,20 @@ def test_level_between_measured_ones_is_determined() -> None:
     )
 
 
-def test_crossing_or_overlapping_groups_are_refused() -> None:
+def test_crossing_or_overlapping_groups_are_refused():
     assert nested_levels(6, [Ranges(6, [0, 2], [1, 5]), Ranges(6, [0, 3], [2, 5])]) is None
     assert nested_levels(6, [Ranges(6, [0, 2], [2, 5])]) is None
     assert nested_levels(6, [Prefix(6)]) is None
 
 
-def test_many_equal_groups_form_one_orbit_per_level() -> None:
+def test_many_equal_groups_form_one_orbit_per_level():
     starts = np.arange(0, 2**17, 16)
     levels = nested_levels(2**17, [Ranges(2**17, starts, starts + 15)])
     assert levels is not None
     assert [len(orbit) for orbit in levels.orbits.numbers] == [1, 1, 1]
 
 
-def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -> None:
+def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured():
     """A group of one cell cannot replace that cell in the finest level."""
     levels = nested_levels(4, [Ranges(4, [0, 1], [0, 3])])
     assert levels is not None
@@ -169,7 +168,7 @@ def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("weight", ["1e-6", "1e-30", "1e-100", "1e100"])
-def test_level_plans_have_finite_errors_for_all_weights(seed: int, weight: str) -> None:
+def test_level_plans_have_finite_errors_for_all_weights(seed, weight):
     rng = np.random.default_rng(seed)
     names = [f"v{place}" for place in range(int(rng.integers(2, 9)))]
     groups = {name: f"g{rng.integers(len(names))}" for name in names}

@@ -1,7 +1,6 @@
 """p-Identity: gradients, published figures and algebraic laws."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, cells_and_total, permuted, prefix_gram, width_gram
 from leastnoise._families import (
     Deadline,
-    Gram,
     PIdentity,
     Support,
     dense_gram,
@@ -38,9 +36,7 @@ GRAMS = [
 @pytest.mark.parametrize(
     "windows", [[(0, 24)] * 3, [(0, 9), (5, 24), (3, 4), (0, 24)]], ids=["full", "windows"]
 )
-def test_p_identity_gradient_matches_finite_differences(
-    gram: Gram, windows: list[tuple[int, int]]
-) -> None:
+def test_p_identity_gradient_matches_finite_differences(gram, windows):
     support = Support(24, windows)
     values = np.random.default_rng(1).random(int(support.offsets[-1])) * 2
     error, gradient = p_identity_objective(gram, support, values)
@@ -61,7 +57,7 @@ def test_p_identity_gradient_matches_finite_differences(
         sum_grams(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
     ],
 )
-def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
+def test_many_narrow_windows_take_the_structured_step(gram):
     windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [
         (0, 60),
         (0, 9),
@@ -92,14 +88,14 @@ REFERENCE = {
 }
 
 
-def rmse_of(gram: Gram, effort: float = 1.0) -> float:
+def rmse_of(gram, effort=1.0):
     """The unit RMSE of the strategy that is found."""
     fitted = fit_p_identity(gram, effort=effort)
     return p_identity_rmse(gram, fitted.diagonal, fitted.rows)
 
 
 @pytest.mark.parametrize(("gram", "published"), REFERENCE.values(), ids=REFERENCE)
-def test_at_or_below_every_published_figure(gram: Gram, published: float) -> None:
+def test_at_or_below_every_published_figure(gram, published):
     fitted = fit_p_identity(gram, effort=0.25)  # of all steps
     rmse = p_identity_rmse(gram, fitted.diagonal, fitted.rows)
     assert rmse <= published + 0.0005
@@ -109,7 +105,7 @@ def test_at_or_below_every_published_figure(gram: Gram, published: float) -> Non
     assert p_identity_rmse(gram, diagonal, rows) == pytest.approx(rmse, rel=2e-4)
 
 
-def test_never_worse_than_cells_or_cells_and_total() -> None:
+def test_never_worse_than_cells_or_cells_and_total():
     rng = np.random.default_rng(3)
     for workload in (
         np.eye(9),
@@ -128,7 +124,7 @@ def test_never_worse_than_cells_or_cells_and_total() -> None:
         assert rmse <= min(pairs) * (1 + 1e-3)
 
 
-def test_never_above_a_tree_with_a_weight_a_level() -> None:
+def test_never_above_a_tree_with_a_weight_a_level():
     ends = np.sort(np.random.default_rng(0).integers(0, 24, (20, 2)), axis=1)
     some = np.array([[float(a <= j <= b) for j in range(24)] for a, b in ends])
     blocks = np.kron(np.eye(3), np.ones((1, 8)))
@@ -143,7 +139,7 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
         assert rmse_of(gram, effort=0.3) <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
 
-def test_inverse_of_a_banded_matrix() -> None:
+def test_inverse_of_a_banded_matrix():
     size = 400
     band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
     matrix = band @ band.T + np.eye(size)
@@ -152,7 +148,7 @@ def test_inverse_of_a_banded_matrix() -> None:
         positive_inverse(-np.eye(2))
 
 
-def test_one_cell_and_the_same_plan_twice() -> None:
+def test_one_cell_and_the_same_plan_twice():
     assert rmse_of(prefix_gram(1)) == pytest.approx(1.0)
     first = fit_p_identity(all_ranges_gram(20), effort=0.3)
     assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
@@ -169,7 +165,7 @@ def test_one_cell_and_the_same_plan_twice() -> None:
         lambda gram: fit_level_tree(gram, 1),
     ],
 )
-def test_fit_ended_by_time_is_not_cached(fit: Callable[[Gram], object]) -> None:
+def test_fit_ended_by_time_is_not_cached(fit):
     with time_limit(Deadline(end=0.0)):
         hurried = fit(all_ranges_gram(21))
     rested = fit(all_ranges_gram(21))
@@ -177,7 +173,7 @@ def test_fit_ended_by_time_is_not_cached(fit: Callable[[Gram], object]) -> None:
     assert fit(all_ranges_gram(21)) is rested
 
 
-def test_queries_with_one_matrix_share_a_fit() -> None:
+def test_queries_with_one_matrix_share_a_fit():
     array = all_ranges_gram(5).dense()
     for queries, matrix, same in (
         (15, array.copy(), True),
@@ -190,7 +186,7 @@ def test_queries_with_one_matrix_share_a_fit() -> None:
         fitted.rows[0] = 0
 
 
-def test_p_identity_refuses_invalid_arguments() -> None:
+def test_p_identity_refuses_invalid_arguments():
     weak = PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)))
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()
@@ -199,13 +195,13 @@ def test_p_identity_refuses_invalid_arguments() -> None:
     assert rows.shape == (0, 2)
 
 
-def test_short_attribute_tries_one_row_more_or_less() -> None:
+def test_short_attribute_tries_one_row_more_or_less():
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published
     # CPS prefix sums need.
     assert rmse_of(prefix_gram(100), effort=0.25) < 4.2062
 
 
-def test_bell_starts_reach_the_error_of_all_starts() -> None:
+def test_bell_starts_reach_the_error_of_all_starts():
     for gram, earlier in (
         (prefix_gram(300), 5.3591),
         (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),

@@ -32,19 +32,19 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
-from trusted.linop.conformance import CASES, Case
+from trusted.linop.conformance import CASES
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-def rank(matrix: np.ndarray) -> int:
+def rank(matrix):
     return int(np.linalg.matrix_rank(matrix.astype(float), tol=1e-9)) if matrix.size else 0
 
 
 @every_case
 def test_rows_lie_in_space_if_rank_does_not_rise(
-    case: Case,
-) -> None:
+    case,
+):
     space, matrix = row_space(case.operator), case.reference()
     for other in (other for other in CASES if other.operator.size == case.operator.size):
         same = rank(np.vstack([matrix, other.reference()])) == rank(matrix)
@@ -53,7 +53,7 @@ def test_rows_lie_in_space_if_rank_does_not_rise(
         assert space.contains(Dense(other.reference())) == same, other.name
 
 
-def test_nearly_full_spaces_are_compared_without_bases() -> None:
+def test_nearly_full_spaces_are_compared_without_bases():
     """A basis of 50,000 cells would take 20 GB."""
     space = row_space(Contrasts(50_000))
     assert space is not None
@@ -63,7 +63,7 @@ def test_nearly_full_spaces_are_compared_without_bases() -> None:
 
 
 @every_case
-def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
+def test_basis_spans_the_rows_with_their_rank(case):
     space, matrix = row_space(case.operator), case.reference()
     basis = space.basis
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
@@ -73,7 +73,7 @@ def test_basis_spans_the_rows_with_their_rank(case: Case) -> None:
 
 @every_case
 @pytest.mark.parametrize("weighted", [False, True])
-def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
+def test_operator_basis_spans_its_matrix(case, weighted):
     operator = case.operator
     if weighted and isinstance(operator, Contrasts):
         return  # contrasts take no weights
@@ -110,7 +110,7 @@ def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
         )
 
 
-def test_one_outside_query_is_detected_despite_rounding() -> None:
+def test_one_outside_query_is_detected_despite_rounding():
     rows = np.ones((5000, 6), dtype=int)
     assert row_space(Dense([[1] * 6])).contains(Dense(rows))
     rows[4321, 2] = 2
@@ -120,7 +120,7 @@ def test_one_outside_query_is_detected_despite_rounding() -> None:
     )
 
 
-def test_large_unclassified_operator_is_undecided() -> None:
+def test_large_unclassified_operator_is_undecided():
     assert row_space(Dense(np.ones((1, 4097), dtype=int))) is None
 
 
@@ -132,17 +132,17 @@ class Strange:
     rows: int = 1
 
 
-@apply.register
-def _(operator: Strange, x: np.ndarray) -> np.ndarray:
+@apply.register(Strange)
+def _(operator, x):
     return 2 * x[:1]
 
 
-@apply_transpose.register
-def _(operator: Strange, y: np.ndarray) -> np.ndarray:
+@apply_transpose.register(Strange)
+def _(operator, y):
     return np.concatenate([2 * y, np.zeros((operator.size - 1, *y.shape[1:]), dtype=y.dtype)])
 
 
-def test_operator_without_entry_range_is_not_binary() -> None:
+def test_operator_without_entry_range_is_not_binary():
     strange: Operator = Strange()
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))
@@ -156,9 +156,7 @@ def test_operator_without_entry_range_is_not_binary() -> None:
 
 
 @pytest.mark.parametrize("blocks", [2, 3], ids=["two tables", "by a solver"])
-def test_multiples_of_a_shared_total_are_answered(
-    monkeypatch: pytest.MonkeyPatch, blocks: int
-) -> None:
+def test_multiples_of_a_shared_total_are_answered(monkeypatch, blocks):
     for limit in ("MOST_DENSE", "_MOST_QUICK_CELLS"):
         monkeypatch.setattr(_structure, limit, 100)
     domain = Domain(a=Integers(0, 10), b=Integers(0, 10), c=["x", "y"])
@@ -200,7 +198,7 @@ def test_multiples_of_a_shared_total_are_answered(
     [[[2, 5, -1], [0, 3, 4], [0, 0, 7]], [[2, 0, 0], [-5, 3, 0], [1, 4, 7]]],
     ids=["upper", "lower"],
 )
-def test_triangular_strategy_is_inverted(matrix: list[list[int]]) -> None:
+def test_triangular_strategy_is_inverted(matrix):
     row_values = np.array(matrix)
     turned = row_values[::-1]  # the same rows in another order are no triangle
     for rows in (row_values, turned):
@@ -213,7 +211,7 @@ def test_triangular_strategy_is_inverted(matrix: list[list[int]]) -> None:
     assert triangle(Dense(turned)) is None
 
 
-def test_singular_triangle_is_not_inverted() -> None:
+def test_singular_triangle_is_not_inverted():
     flat = Dense(np.array([[1, 1, 1], [0, 0, 1], [0, 0, 1]]))
     assert triangle(flat)[1] == 0
     assert row_space(flat).dimension == 2

@@ -18,7 +18,7 @@ from leastnoise._workload import queries
 from simulated import releases
 
 
-def unit_error(size: int, bits: int = 24) -> float:
+def unit_error(size, bits=24):
     root = toeplitz_root(size, bits)
     norm = math.sqrt(column_sums(root, np.ones(size, dtype=np.int64), 2).max())
     return norm * math.sqrt(invert_gram(Factor(("a",), root)).total_variance(Prefix(size)) / size)
@@ -35,17 +35,17 @@ def unit_error(size: int, bits: int = 24) -> float:
         (16384, 3.8, 3.88),
     ],
 )
-def test_its_error_is_little_above_the_optimum(size: int, least: float, most: float) -> None:
+def test_its_error_is_little_above_the_optimum(size, least, most):
     assert least * (1 - 1e-9) <= unit_error(size) <= most
 
 
-def test_fewer_bits_cost_little() -> None:
+def test_fewer_bits_cost_little():
     for bits in (14, 20):
         assert largest_entry(toeplitz_root(1024, bits)) <= 2**bits
         assert unit_error(1024, bits) < 1.05 * unit_error(1024)
 
 
-def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch):
     monkeypatch.setattr("leastnoise._families._toeplitz.MOST_LISTED_WORK", 2**10)
     monkeypatch.setattr("leastnoise._families._toeplitz.MOST_DENSE", 256)
     workload = queries(
@@ -69,7 +69,7 @@ def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_toeplitz_release_of_16384_cells_covers() -> None:
+def test_toeplitz_release_of_16384_cells_covers():
     size, rng = 2**14, np.random.default_rng(3)
     cells = rng.integers(0, size, 50_000)
     truth = np.cumsum(np.bincount(cells, minlength=size))
@@ -89,7 +89,7 @@ def test_toeplitz_release_of_16384_cells_covers() -> None:
     assert 0.85 < np.mean(ratios) < 1.15
 
 
-def test_series_are_inverted_and_convolved() -> None:
+def test_series_are_inverted_and_convolved():
     series = np.array([2.0, -1.0, 0.5, 3.0, 1.0])
     np.testing.assert_allclose(
         np.convolve(series, inverse_series(series))[:5], [1, 0, 0, 0, 0], atol=1e-12
@@ -102,7 +102,7 @@ def test_series_are_inverted_and_convolved() -> None:
     )
 
 
-def test_toeplitz_refuses_scales_that_change_everywhere() -> None:
+def test_toeplitz_refuses_scales_that_change_everywhere():
     inverse = invert_gram(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
     with pytest.raises(InputError, match=r"change 32767 times over 32768 cells\. Use fewer scales"):
         inverse.kappa  # noqa: B018 - a property

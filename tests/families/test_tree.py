@@ -34,8 +34,8 @@ MIXED = [
 
 
 def test_product_variances_match_single_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     root = RNG.normal(size=(48, 48))
     rows = reduce(np.kron, map(dense, MIXED))
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)
@@ -47,7 +47,7 @@ def test_product_variances_match_single_rows(
     np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), rows)
 
 
-def test_matrix_of_plane_ranges_is_not_expanded() -> None:
+def test_matrix_of_plane_ranges_is_not_expanded():
     # Blocks without a product form on 24 x 24 cells: the 90,000 rows would have 400 MB.
     domain = Domain(a=Coded(24), b=Coded(24))
     factors = (
@@ -68,7 +68,7 @@ def test_matrix_of_plane_ranges_is_not_expanded() -> None:
     assert errors.total == pytest.approx(covariance.total(product), rel=1e-9)
 
 
-def test_largest_range_variance_needs_no_listing() -> None:
+def test_largest_range_variance_needs_no_listing():
     domain = Domain(a=Coded(12))
     product = queries(domain, a="all_ranges").products[0]
     privacy = Privacy(PureDP(1))

@@ -10,13 +10,13 @@ from scipy.optimize import approx_fprime
 
 from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
-from leastnoise._families import Gram, dense_gram
 from leastnoise._families import _tree as trees
+from leastnoise._families import dense_gram
 from leastnoise._trusted.linop import Haar
 from leastnoise._trusted.linop import dense as dense_of
 
 
-def dense(size: int) -> Gram:
+def dense(size):
     some = np.random.default_rng(0).integers(-1, 3, (size, size)).astype(float)
     return dense_gram(some.T @ some, size)
 
@@ -26,7 +26,7 @@ KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: widt
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("widths", [(1, 2, 4, 8), (1, 3, 6), (1, 16), (1,)])
-def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, ...]) -> None:
+def test_the_recursion_agrees_with_brute_force(kind, widths):
     gram = kind(13)
     rng = np.random.default_rng(1)
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
@@ -55,7 +55,7 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
         (all_ranges_gram, 4096, 11.45, 19.73),
     ],
 )
-def test_the_published_trees(kind: object, size: int, rmse: float, equal_rmse: float) -> None:
+def test_the_published_trees(kind, size, rmse, equal_rmse):
     gram = kind(size)
     fitted = trees.fit_level_tree(gram, 1)
     assert fitted.rmse <= rmse * 1.0001 + 0.0005
@@ -69,7 +69,7 @@ def test_the_published_trees(kind: object, size: int, rmse: float, equal_rmse: f
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
 @pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
-def test_tree_errors_match_their_matrices(kind: object, size: int, norm: int) -> None:
+def test_tree_errors_match_their_matrices(kind, size, norm):
     gram = kind(size)
     chain = trees.full_chain(size, 3)
     equal = trees.weighted_tree(gram, chain, np.ones(len(chain)), norm)
@@ -93,13 +93,13 @@ def test_tree_errors_match_their_matrices(kind: object, size: int, norm: int) ->
             assert best <= haar_rmse(gram, other, norm) * (1 + 1e-9)
 
 
-def haar_rmse(gram: Gram, weights: np.ndarray, norm: int) -> float:
+def haar_rmse(gram, weights, norm):
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
     return strategy_rmse(gram, dense_of(operator) * np.repeat(weights, counts)[:, None], norm)
 
 
-def test_the_published_wavelets() -> None:
+def test_the_published_wavelets():
     assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
     # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all
     # trees is no worse.
@@ -109,7 +109,7 @@ def test_the_published_wavelets() -> None:
     )
 
 
-def test_tree_error_is_never_below_the_bound() -> None:
+def test_tree_error_is_never_below_the_bound():
     # The best weight of the cells is then 0; a weight too close to it would leave nothing but
     # rounding errors.
     for gram in (width_gram(64, 64), width_gram(50, 50)):
@@ -119,7 +119,7 @@ def test_tree_error_is_never_below_the_bound() -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_chains_are_weighed_best_first(norm: int) -> None:
+def test_chains_are_weighed_best_first(norm):
     widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
     traces = np.random.default_rng(3).uniform(0.1, 5, widths.shape) * (widths > 0)
     places, weights = trees._optimize_weights(traces, widths, norm, 60)
@@ -135,7 +135,7 @@ def test_chains_are_weighed_best_first(norm: int) -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
+def test_slopes_of_levels_agree_with_differences(norm):
     traces = np.array([3.0, 2.0, 0.5, 0.0])
     widths = np.array([1.0, 4.0, 12.0, 0.0])
     logs = np.array([0.0, -0.4, -0.9, -6.0])
@@ -147,7 +147,7 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
     )
 
 
-def test_prefix_release_plans_without_scipy() -> None:
+def test_prefix_release_plans_without_scipy():
     code = (
         "import sys\n"
         "from leastnoise._domain import Domain, Integers\n"

@@ -8,7 +8,6 @@ import pytest
 from families.grams import ranges_of_width, width_gram
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import (
-    Gram,
     causal_root,
     diagonal_sums,
     fit_gaussian_optimum,
@@ -24,14 +23,14 @@ from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Identity, Prefix, Ranges, column_sums
 from leastnoise._trusted.measurements import Factor
-from leastnoise._workload import Workload, queries
+from leastnoise._workload import queries
 
 
-def gram_of_widths(size: int, widths: list[int]) -> Gram:
+def gram_of_widths(size, widths):
     return sum_grams([(1.0, width_gram(size, width)) for width in widths])
 
 
-def errors(size: int, widths: list[int]) -> tuple[float, float]:
+def errors(size, widths):
     """Return the root of the total squared error at unit noise, and its lower bound."""
     fitted = window_root(gram_of_widths(size, widths), 2)
     norm = column_sums(fitted.operator, np.ones(size, dtype=np.int64), 2).max()
@@ -40,7 +39,7 @@ def errors(size: int, widths: list[int]) -> tuple[float, float]:
     return math.sqrt(norm * sum(variances)), math.sqrt(fitted.error_lower_bound)
 
 
-def windows(size: int, widths: list[int]) -> Workload:
+def windows(size, widths):
     ranges = [[start, start + width - 1] for width in widths for start in range(size - width + 1)]
     return queries(Domain(a=Integers(0, size - 1)), a={"ranges": ranges})
 
@@ -60,13 +59,13 @@ def windows(size: int, widths: list[int]) -> Workload:
     ],
     ids=str,
 )
-def test_error_is_near_its_lower_bound(size: int, widths: list[int], most: float) -> None:
+def test_error_is_near_its_lower_bound(size, widths, most):
     error, bound = errors(size, widths)
     assert bound <= error <= most * bound
 
 
 @pytest.mark.parametrize("widths", [[3], [16], [64], [150], [1, 5, 40], [2, 120]], ids=str)
-def test_bound_is_below_the_optimum(widths: list[int]) -> None:
+def test_bound_is_below_the_optimum(widths):
     gram = gram_of_widths(200, widths)
     optimum = fit_gaussian_optimum(gram)
     inverse = np.linalg.pinv(optimum.matrix.T @ optimum.matrix)
@@ -77,7 +76,7 @@ def test_bound_is_below_the_optimum(widths: list[int]) -> None:
         assert bound > 0.96 * error
 
 
-def test_bound_is_only_for_full_sets() -> None:
+def test_bound_is_only_for_full_sets():
     part = Ranges(20, np.arange(10), np.arange(10) + 3)
     assert full_set_bound(gram_of(part)) == 0
     with_prefix = sum_grams([(1.0, width_gram(20, 3)), (1.0, gram_of(Prefix(20)))])
@@ -87,7 +86,7 @@ def test_bound_is_only_for_full_sets() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 32])
-def test_causal_root_squares_to_the_ranges(width: int) -> None:
+def test_causal_root_squares_to_the_ranges(width):
     root = causal_root(diagonal_sums(gram_of_widths(512, [width])))
     square = np.convolve(root, root)[:512]
     expected = np.zeros(512)
@@ -95,7 +94,7 @@ def test_causal_root_squares_to_the_ranges(width: int) -> None:
     np.testing.assert_allclose(square, expected, atol=1e-2 * expected[0])
 
 
-def test_diagonal_sums_match_the_matrix() -> None:
+def test_diagonal_sums_match_the_matrix():
     low, high = np.array([0, 3, 3, 8]), np.array([11, 3, 9, 10])
     gram = sum_grams(
         [
@@ -109,7 +108,7 @@ def test_diagonal_sums_match_the_matrix() -> None:
     np.testing.assert_allclose(diagonal_sums(gram), expected, rtol=1e-9)
 
 
-def test_auto_uses_the_root_for_windows_of_4096_cells() -> None:
+def test_auto_uses_the_root_for_windows_of_4096_cells():
     planned = plan(windows(4096, [32]), ZCDP("1/2"))
     assert planned.strategy == "window_root"
     expected_error = planned.expected_error()
@@ -117,8 +116,8 @@ def test_auto_uses_the_root_for_windows_of_4096_cells() -> None:
     assert math.sqrt(expected_error.total_squared_error / (4096 - 31)) < 2.4
 
 
-def test_window_root_refuses_other_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    def propose(workload: Workload) -> None:
+def test_window_root_refuses_other_queries(monkeypatch):
+    def propose(workload):
         problem = PlanningProblem(workload, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
         PLANNERS["window_root"].strategy(problem)
 

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -35,7 +34,7 @@ from trials import (
 ROOT = Path(__file__).parents[2]
 
 
-def killed_after_the_record() -> None:
+def killed_after_the_record():
     """Release up to the moment before the answers are written."""
     from leastnoise._session import _release_job
 
@@ -43,11 +42,11 @@ def killed_after_the_record() -> None:
     command("release", "people.toml", "--out", "out")()
 
 
-def after(work: Callable[[], None]) -> Callable[[Path], None]:
+def after(work):
     """Return a function that copies the ledger which some work leaves."""
     content: list[bytes] = []
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         with_ledger(folder)
         if not content:
             trials.forked(work, folder)
@@ -71,11 +70,11 @@ ENTRIES = {
 }
 
 
-def with_paid_release() -> Callable[[Path], None]:
+def with_paid_release():
     """Return a function that prepares a ledger, and a release that another ledger paid."""
     folders: list[Path] = []
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         if not folders:
             fresh(folder)
             trials.forked(RELEASE, folder)
@@ -86,7 +85,7 @@ def with_paid_release() -> Callable[[Path], None]:
     return prepare
 
 
-def scenarios() -> list[Scenario]:
+def scenarios():
     """Return the scenarios that are run with the faults of all their calls."""
     entries = [
         entering(name, prepare, "ledger", *arguments)
@@ -131,7 +130,7 @@ class Line:
     seconds: float  # of CPU
 
 
-def main() -> int:
+def main():
     """Run all trials and write the page; continue a run with a page where it stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every N-th trial")
@@ -165,9 +164,7 @@ def main() -> int:
     return 1 if any(line.failed_checks for line in lines) else 0
 
 
-def run_trials(
-    arguments: argparse.Namespace, base: Path, known_faults: Container[tuple[str, str]]
-) -> Iterator[Line]:
+def run_trials(arguments, base, known_faults):
     """Yield the results of all selected trials, except for known kinds of fault."""
     for scenario in scenarios():
         if arguments.only in scenario.name:
@@ -176,21 +173,19 @@ def run_trials(
         yield from damaged(base / "damage", arguments.damage, known_faults)
 
 
-def print_line(line: Line) -> None:
+def print_line(line):
     """Write one kind of fault, its results and its failed checks to standard error."""
     parts = (line.subject, line.fault, line.ends, *line.failed_checks)
     print(*parts, sep="\n    ", file=sys.stderr, flush=True)
 
 
-def cpu() -> float:
+def cpu():
     """Return the CPU seconds of this process and its children so far."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
-def swept(
-    scenario: Scenario, folder: Path, every: int, known_faults: Container[tuple[str, str]]
-) -> Iterator[Line]:
+def swept(scenario, folder, every, known_faults):
     """Yield the results of every fault in every call, except for known kinds of fault."""
     modes = [mode for mode in MODES if (scenario.name, mode) not in known_faults]
     if not modes:
@@ -220,7 +215,7 @@ def swept(
         yield Line(scenario.name, mode, calls, dict(ends), failed_checks, cpu() - start)
 
 
-def damaged(folder: Path, every: int, known_faults: Container[tuple[str, str]]) -> Iterator[Line]:
+def damaged(folder, every, known_faults):
     """Yield the results of a ledger with two entries, cut at and flipped in every byte."""
     from leastnoise._session import Ledger
     from leastnoise._trusted.accounting import PureCost, PureDP
@@ -279,7 +274,7 @@ _ABSENT = (
 )
 
 
-def page_of(lines: list[Line]) -> str:
+def page_of(lines):
     """Return the text of the page."""
     total = sum(sum(line.ends.values()) for line in lines)
     possible = sum(line.possible for line in lines)

@@ -22,7 +22,7 @@ RUN = Path(__file__).with_name("run.py")
     shutil.which("cc") is None,
     reason="the library of faults is made by a C compiler, and there is no cc",
 )
-def test_hundreds_of_faults_leave_nothing_wrong() -> None:
+def test_hundreds_of_faults_leave_nothing_wrong():
     result = subprocess.run(
         [sys.executable, str(RUN), "--every", "797", "--damage", "839"],
         capture_output=True,

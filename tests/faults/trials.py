@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ strategy = "identity"
 ROWS = "sex,age\n" + "".join(f"{'FM'[place % 2]},{place % 16}\n" for place in range(40))
 
 
-def with_faults(build: Path) -> None:
+def with_faults(build):
     """Restart this program with the compiled library unless it is loaded."""
     if "faults.so" not in os.environ.get("LD_PRELOAD", ""):
         build.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class End:
     calls: int
 
 
-def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
+def forked(work, folder):
     """Run work in a forked child; return its status, error output and JSON result."""
     error_file, result = folder.with_suffix(".err"), folder.with_suffix(".json")
     for file in (error_file, result):
@@ -134,13 +134,13 @@ def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
     )
 
 
-def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
+def faulted(scenario, folder, place, mode):
     """Run a scenario with a fault in call ``place``, or without one after the last call."""
     faults = ctypes.CDLL(None)
     counted = folder.with_suffix(".seen")
     counted.unlink(missing_ok=True)
 
-    def work() -> None:
+    def work():
         arm = faults.fault_arm
         arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
         arm(os.fsencode(folder), place, mode)
@@ -157,10 +157,10 @@ def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
     return End(killed, -1 if killed else os.WEXITSTATUS(status), output, calls)
 
 
-def command(*arguments: str) -> Callable[[], None]:
+def command(*arguments):
     """Return a function that runs the program with these arguments."""
 
-    def run() -> None:
+    def run():
         from leastnoise._cli import main
 
         sys.argv = ["leastnoise", *arguments]
@@ -169,7 +169,7 @@ def command(*arguments: str) -> Callable[[], None]:
     return run
 
 
-def fresh(folder: Path) -> None:
+def fresh(folder):
     """Write data and spec to an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -177,7 +177,7 @@ def fresh(folder: Path) -> None:
     (folder / "people.toml").write_text(SPEC)
 
 
-def with_ledger(folder: Path) -> None:
+def with_ledger(folder):
     """Write data, spec, and a ledger for three releases."""
     from leastnoise._session import Ledger
     from leastnoise._trusted.accounting import Privacy, PureDP
@@ -189,7 +189,7 @@ def with_ledger(folder: Path) -> None:
 # --- what must hold -------------------------------------------------------------------------------
 
 
-def truth(folder: Path, entries_before: int) -> dict[str, Any]:
+def truth(folder, entries_before):
     """Return the state of the release from its files, in a child without faults."""
     from leastnoise._session import Ledger, is_published
 
@@ -215,7 +215,7 @@ def truth(folder: Path, entries_before: int) -> dict[str, Any]:
     return state
 
 
-def is_whole(out: Path) -> bool:
+def is_whole(out):
     """Whether every file of a release is the one that its manifest describes."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return all(
@@ -224,9 +224,7 @@ def is_whole(out: Path) -> bool:
     )
 
 
-def complaints(
-    end: End, mode: int, state_found: dict[str, Any], *, pays: bool = True
-) -> Iterator[str]:
+def complaints(end, mode, state_found, *, pays=True):
     """Yield the false messages and the wrong remains of a run."""
     state, output = state_found["state"], end.output
     if state == "paid twice" or state_found["out"] != (state == "whole"):
@@ -266,9 +264,7 @@ def complaints(
         yield f"not one sentence: {output!r}"
 
 
-def next_runs(
-    folder: Path, state_found: dict[str, Any], scenario: Scenario, *, further: bool
-) -> list[str]:
+def next_runs(folder, state_found, scenario, *, further):
     """Check that the next run reports the fault, finishes the work once, and pays once."""
     from leastnoise._session import Ledger
 
@@ -294,7 +290,7 @@ def next_runs(
     return failed_checks
 
 
-def run_command(*arguments: str) -> int:
+def run_command(*arguments):
     """Run the program in this process, and return its exit code."""
     from leastnoise._cli import main
 
@@ -306,7 +302,7 @@ def run_command(*arguments: str) -> int:
     return 0
 
 
-def check_output(out: Path, state_found: dict[str, Any]) -> Iterator[str]:
+def check_output(out, state_found):
     """Yield the errors found in the release after it was resumed."""
     if state_found["state"] not in {"resumable", "whole"}:
         if out.exists():
@@ -321,9 +317,7 @@ def check_output(out: Path, state_found: dict[str, Any]) -> Iterator[str]:
             yield "drawn again"
 
 
-def check_entries(
-    states: list[str], state_found: dict[str, Any], scenario: Scenario
-) -> Iterator[str]:
+def check_entries(states, state_found, scenario):
     """Yield the errors found in the states of the ledger's entries after all runs."""
     new_states = states[scenario.known :]
     is_settled = set(new_states) <= {"sealed", "absent"}
@@ -336,12 +330,12 @@ def check_entries(
 # --- what the data holder enters ------------------------------------------------------------------
 
 
-def entering(name: str, prepare: Callable[[Path], None], *arguments: str) -> Scenario:
+def entering(name, prepare, *arguments):
     """Return a scenario that changes a ledger: whole or not at all, and reported."""
     return Scenario(name, prepare, command(*arguments), enters=True)
 
 
-def content(folder: Path) -> list[list[str]] | None:
+def content(folder):
     """Return the whole content of a ledger, or None without one, in a child."""
     from leastnoise._session import Ledger
 
@@ -362,7 +356,7 @@ def content(folder: Path) -> list[list[str]] | None:
     return [[book.dataset, str(book.privacy.budget), str(book.left())], *entries]
 
 
-def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
+def before_and_after(scenario, folder):
     """Return the content of the ledger before and after a change without a fault."""
     scenario.prepare(folder)
     (_, _, content_before), (status, output, _), (_, _, content_after) = (
@@ -374,9 +368,7 @@ def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
     return content_before, content_after
 
 
-def entered(
-    scenario: Scenario, folder: Path, place: int, mode: int, sides: tuple[Any, Any]
-) -> tuple[list[str], End, str]:
+def entered(scenario, folder, place, mode, sides):
     """Return the complaints, the end and the state of a ledger change with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
@@ -401,7 +393,7 @@ def entered(
     return failed_checks, end, state
 
 
-def said_of_entry(end: End, mode: int, state: str, content_before: Any) -> Iterator[str]:
+def said_of_entry(end, mode, state, content_before):
     """Yield the false messages about a change."""
     claims = "It was entered" in end.output
     if (
@@ -423,9 +415,7 @@ def said_of_entry(end: End, mode: int, state: str, content_before: Any) -> Itera
         yield f"interrupted, and code {end.code}: {end.output!r}"
 
 
-def trial(
-    scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool
-) -> tuple[list[str], End, str]:
+def trial(scenario, folder, place, mode, *, further):
     """Return the complaints, the end and the state of a release with one fault."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)

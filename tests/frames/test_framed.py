@@ -52,7 +52,7 @@ def results():
 
 
 @pytest.mark.parametrize("library", list(ROWS_BY_LIBRARY))
-def test_frames_are_of_the_library_of_the_data(library) -> None:
+def test_frames_are_of_the_library_of_the_data(library):
     release = ln.release(PLAN, ROWS_BY_LIBRARY[library], seed=1)
     results = results_with_frames(release)
     frames = [
@@ -70,7 +70,7 @@ def test_frames_are_of_the_library_of_the_data(library) -> None:
     assert isinstance(results["means"].frame("pandas"), pd.DataFrame)
 
 
-def test_frames_of_means_and_distributions_have_their_values(results) -> None:
+def test_frames_of_means_and_distributions_have_their_values(results):
     means = results["means"]
     assert list(means.columns()) == ["sex", "mean", "low", "high", "std_error", "sum", "count"]
     assert means.frame()["mean"].tolist() == means.mean.tolist()
@@ -85,14 +85,14 @@ def test_frames_of_means_and_distributions_have_their_values(results) -> None:
     assert [*quantiles[1:]] == [*quantiles][1:]
 
 
-def test_frame_columns_are_values_under_unique_names() -> None:
+def test_frame_columns_are_values_under_unique_names():
     workload = ln.mean_queries(DOMAIN, "pay", by=["mean"])
     plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
     means = ln.means(ln.release(plan, ROWS, seed=1), "pay", by=["mean"])
     assert list(means.columns())[:2] == ["mean_2", "mean"]
 
 
-def test_errors_are_in_the_amounts_of_the_measure() -> None:
+def test_errors_are_in_the_amounts_of_the_measure():
     error = PLAN.expected_error()
     frame = error.frame("pandas")
     assert frame["table"].tolist() == [table.name for table in error.tables]
@@ -102,7 +102,7 @@ def test_errors_are_in_the_amounts_of_the_measure() -> None:
     assert ln.Plan.from_json(PLAN.to_json()).expected_error().frame("pandas").equals(frame)
 
 
-def test_comparison_gives_reasons_for_unusable_strategies(results) -> None:
+def test_comparison_gives_reasons_for_unusable_strategies(results):
     frame = results["comparison"].frame("pandas")
     unusable = frame["expected_total_squared_error"].isna()
     assert unusable.any()
@@ -110,7 +110,7 @@ def test_comparison_gives_reasons_for_unusable_strategies(results) -> None:
     assert frame["expected_total_squared_error"].dropna().is_monotonic_increasing
 
 
-def test_frames_print_as_tables(results) -> None:
+def test_frames_print_as_tables(results):
     for result in results.values():
         columns = result.columns()
         lines = repr(result).split("\n")
@@ -123,7 +123,7 @@ def test_frames_print_as_tables(results) -> None:
         assert result._repr_html_().count("<tr>") == 1 + min(rows, 20)
 
 
-def test_pandas_is_not_needed() -> None:
+def test_pandas_is_not_needed():
     program = """
 import sys
 sys.modules["pandas"] = None
@@ -143,7 +143,7 @@ for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_e
     assert result.returncode == 0, result.stderr
 
 
-def test_pluralisation_and_control_characters() -> None:
+def test_pluralisation_and_control_characters():
     assert pluralize(1, "row") == "1 row"
     assert pluralize(2000, "row") == "2,000 rows"
     assert pluralize(0, "query", "queries") == "0 queries"

@@ -1,9 +1,7 @@
 """The number of damaged inputs to try, and their permitted results."""
 
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hypothesis import HealthCheck, settings
 
@@ -16,7 +14,7 @@ MOST = 4200
 SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 
 
-def trials(most: int) -> Any:
+def trials(most):
     """Return Hypothesis settings: ``most`` cases, or more of them with LEASTNOISE_FUZZ.
 
     That is the number of cases of a test whose cases are fast. Other tests have the same part of it
@@ -33,7 +31,7 @@ def trials(most: int) -> Any:
 
 
 @contextmanager
-def or_refused() -> Iterator[None]:
+def or_refused():
     """Let the body succeed, or fail with a short error for users that shows no value."""
     message = ""
     try:

@@ -93,7 +93,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def toml(value: Any) -> str:
+def toml(value):
     """Return a value as TOML, with inline tables."""
     if isinstance(value, dict):
         return (
@@ -108,11 +108,11 @@ def toml(value: Any) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def as_toml(table: dict[str, Any]) -> str:
+def as_toml(table):
     return "\n".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in table.items())
 
 
-def is_small(spec: Any) -> bool:
+def is_small(spec):
     return (
         spec.workload.rows < 3000
         and math.prod(kind.size for kind in map(spec.domain.kind, spec.domain.names)) < 15_000

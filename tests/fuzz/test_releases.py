@@ -58,7 +58,7 @@ OPTIONS = ln.Options(
 )
 
 
-def release_from_ledger(folder: Path) -> None:
+def release_from_ledger(folder):
     ledger = folder / "people.ledger"
     ln.Ledger.create(ledger, "people", ln.Privacy(ln.PureDP(5)))
     ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
@@ -66,7 +66,7 @@ def release_from_ledger(folder: Path) -> None:
     ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=OPTIONS)
 
 
-def release_of_units(folder: Path) -> None:
+def release_of_units(folder):
     ledger = folder / "people.ledger"
     unit = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=1)
     ln.Ledger.create(ledger, "people", unit.within(ln.ZCDP(5)))
@@ -76,7 +76,7 @@ def release_of_units(folder: Path) -> None:
     ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=options)
 
 
-def adaptive_release(folder: Path) -> None:
+def adaptive_release(folder):
     ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
     domain = ln.Domain(age=ln.Integers(0, 63))
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="dawa")
@@ -95,19 +95,19 @@ def release_folder(request, tmp_path_factory):
     return folder / "out"
 
 
-def enter(out: Path) -> object:
+def enter(out):
     """Enter a release into a new ledger."""
     ledger = Path(shutil.copy(out.parent / "other.empty", out.parent / "other.ledger"))
     return enter_release(ln.Ledger.open(ledger), out)
 
 
-def look_for_releases(out: Path) -> object:
+def look_for_releases(out):
     """Look for releases that a ledger paid, and for other ledgers of the data."""
     ledger = out.parent / "new.ledger"
     return find_unrecorded_releases(ledger, None), find_other_ledgers(ledger, "people")
 
 
-def explore(out: Path) -> object:
+def explore(out):
     return exploring_page(out).routes
 
 
@@ -127,7 +127,7 @@ OBSERVATION = "measurements/observation.json"
 READ_FILES = (PLAN, OBSERVATION, MANIFEST)
 
 
-def write_file(out: Path, name: str, text: str) -> None:
+def write_file(out, name, text):
     """Write a file of a release and its digest into the manifest, so that it is read."""
     (out / name).write_text(text, encoding="utf-8")
     if name == MANIFEST:
@@ -138,7 +138,7 @@ def write_file(out: Path, name: str, text: str) -> None:
     (out / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def with_digest_of_plan(observation: str, plan: str) -> str:
+def with_digest_of_plan(observation, plan):
     """Return the observation with the plan's digest, if it can be read."""
     try:
         digest = ln.Plan.from_json(plan).digest()
@@ -173,7 +173,7 @@ REFUSED = {("adaptive_release", "enter"): "no ledger paid for it"}
 
 
 @pytest.mark.parametrize("name", USES)
-def test_every_use_of_an_intact_release_answers(release_folder, request, name) -> None:
+def test_every_use_of_an_intact_release_answers(release_folder, request, name):
     reason = REFUSED.get((request.node.callspec.params["release_folder"].__name__, name))
     expected = nullcontext() if reason is None else pytest.raises(ln.InputError, match=reason)
     with expected:

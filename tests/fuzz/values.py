@@ -4,7 +4,6 @@ import copy
 import json
 from functools import reduce
 from operator import getitem
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ WEIRD = st.one_of(
 )
 
 
-def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value, way=()):
     """Return the paths to all values within a value."""
     inner = (
         value.items()
@@ -40,7 +39,7 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) -> Any:
+def damaged(draw, value, odd=WEIRD):
     """Return a copy with one to three entries changed, removed, repeated or renamed."""
     copied = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):

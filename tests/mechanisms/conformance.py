@@ -30,7 +30,7 @@ from mechanisms.row import (
 DEPENDENT = Domain(a=Integers(0, 5), b=Integers(0, 3), c=Integers(0, 1))
 
 
-def dependent(rows: int) -> Table:
+def dependent(rows):
     a = np.arange(rows) % 6
     return Table(
         DEPENDENT,

@@ -1,30 +1,24 @@
 """Repeated releases of one table that share computations and draw noise in advance."""
 
-from types import ModuleType
-
 import numpy as np
-import pytest
 
 from behind_the_wall import SAMPLERS, discrete_laplace
 from leastnoise._mechanisms import Search, _dawa, mechanism_for
-from leastnoise._plan import Plan
-from leastnoise._trusted.accounting import Noise, Privacy
-from leastnoise._trusted.kernel import Entropy
-from leastnoise._workload import Workload
+from leastnoise._trusted.accounting import Noise
 
 NUMBERS = 4096  # drawn together, of one scale
 
 
-def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_a_search(monkeypatch):
     """Make data-dependent plans measure the cells, without the slow search for the best."""
 
-    def measure_cells(workload: Workload, privacy: Privacy, _: object) -> Plan:
+    def measure_cells(workload, privacy, _):
         return mechanism_for("identity", workload).plan(workload, privacy, Search("identity"))
 
     monkeypatch.setattr(_dawa, "reference_plan", measure_cells)
 
 
-def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
+def draw_ahead(monkeypatch, *modules):
     """Draw the discrete Laplace noise of many calls at once.
 
     The kernel's sampler draws it at the requested scales and from the same source; no number is
@@ -32,9 +26,7 @@ def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
     """
     waiting: dict[object, list[np.ndarray]] = {}
 
-    def ahead(
-        numerator: int | np.ndarray, denominator: int | np.ndarray, count: int, entropy: Entropy
-    ) -> np.ndarray:
+    def ahead(numerator, denominator, count, entropy):
         scale = numerator, denominator
         key = entropy, count, *(part if isinstance(part, int) else part.tobytes() for part in scale)
         if not waiting.get(key):

@@ -1,6 +1,5 @@
 """A row of the conformance kit of mechanisms, and some workloads."""
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -39,7 +38,7 @@ class Row:
     audited: AbstractSet[str]
 
 
-def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -> Table:
+def table_over(domain, values=None):
     random = np.random.default_rng(4)
     codes = {name: random.integers(0, domain.kind(name).size, 300) for name in domain.names}
     return Table(

@@ -1,35 +1,29 @@
 """Carry out a plan with seeded noise, as a release does."""
 
-from collections.abc import Callable
-from typing import Any
-
-from leastnoise._estimation import Outcome
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import Plan
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
 from leastnoise._trusted.linop import noisy_array_to_json
 from leastnoise._trusted.measurements import measurements_value
-from leastnoise._trusted.table import Table
 
 
-def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:
+def run(plan, table, entropy):
     """By the mechanism that made it."""
     return runs(plan, table)(SeededEntropy(entropy) if isinstance(entropy, int) else entropy)
 
 
-def runs(plan: Plan, table: Table) -> Callable[[SeededEntropy], Outcome]:
+def runs(plan, table):
     """The same many times: the plan, which is public, is read and checked once."""
     run_steps = mechanism_of(plan).prepare(plan)
     contract = release_contract(plan)
     return lambda entropy: run_steps(UnpaidSeries(contract, table, entropy))
 
 
-def regime(outcome: Outcome) -> object:
+def regime(outcome):
     """The way to measure that was found."""
     return outcome.finding.facts()["regime"]
 
 
-def written(outcome: Outcome) -> dict[str, Any]:
+def written(outcome):
     """What a release keeps of its measurements, beside the plan."""
     observation = outcome.observation
     return {

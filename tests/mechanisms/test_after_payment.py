@@ -11,7 +11,6 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import Plan
 from leastnoise._trusted.accounting import Budget, Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
@@ -24,7 +23,7 @@ SUMS = ("truncated_sums", "truncated_sums along the number", "truncated_sums by 
 ON_TWO = ("dawa",)
 
 
-def asked_along(random: np.random.Generator, name: str, size: int) -> object:
+def asked_along(random, name, size):
     """Return a random query set along an attribute; for numbers also partial ranges."""
     kind = random.choice(["identity", "prefix", "total", "all_ranges", "ranges", "ranges"])
     if kind == "ranges" and name == "number":
@@ -39,7 +38,7 @@ def asked_along(random: np.random.Generator, name: str, size: int) -> object:
     )
 
 
-def random_plan(random: np.random.Generator, strategy: str) -> Plan:
+def random_plan(random, strategy):
     """A plan of a mechanism by name, over a number and groups.
 
     Raises:
@@ -68,10 +67,10 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     budgets: list[Budget] = [ln.PureDP(amount), ln.ZCDP(amount), ln.ApproxDP(amount, "1/100000")]
     budget = budgets[0 if on_two else int(random.integers(3))]
     privacy = Privacy(budget, neighbours=str(random.choice(["add_remove", "replace"])))
-    return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0], seconds=1)  # noqa: PLC0207
+    return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0], seconds=1)
 
 
-def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) -> Table:
+def random_table(random, domain, *, sums):
     """Nobody, one, few or many rows: anywhere, all in one cell, or with a tail."""
     size, rows = domain.kind("number").size, int(random.choice([0, 1, 30, 3000]))
     numbers = [
@@ -89,7 +88,7 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels", *SUMS])
-def test_paid_release_is_always_written(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+def test_paid_release_is_always_written(monkeypatch, strategy):
     released = 0
     for seed in range(10):
         if seed == 1:  # one beside what a search finds for the data that have no structure

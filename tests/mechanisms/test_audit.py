@@ -23,8 +23,8 @@ from leastnoise._audit import (
 )
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._mechanisms import Search, mechanism_for
-from leastnoise._plan import LinearPlan, Plan
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._plan import LinearPlan
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._trusted.kernel import (
     LeastCost,
     QuantileSelection,
@@ -35,14 +35,14 @@ from leastnoise._trusted.kernel import (
 )
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import mean_queries
-from mechanisms.conformance import ROWS, Row
+from mechanisms.conformance import ROWS
 from mechanisms.remembered import draw_ahead
 
 TRIALS = {"measurements": 8000, "least cost": 1200, "quantile": 4000}
 RISK = 1e-4  # of a false alarm in one audit
 
 
-def name_of(row: Row) -> str:
+def name_of(row):
     return f"{row.mechanism} {row.strategy}"
 
 
@@ -52,14 +52,14 @@ every_row = pytest.mark.parametrize(
 
 
 @cache
-def prepared(row: Row) -> tuple[Plan, list[LeastCost | QuantileSelection | Measurements]]:
+def prepared(row):
     """Return a row's plan and steps, found once, at a budget that draws can test."""
     mechanism = mechanism_for(row.strategy, row.workload)
     plan = mechanism.plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
     return plan, steps_of(plan)
 
 
-def steps_of(plan: Plan) -> list[LeastCost | QuantileSelection | Measurements]:
+def steps_of(plan):
     if isinstance(plan, LinearPlan):
         return [plan.measurements]
     return list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
@@ -73,11 +73,11 @@ AUDITS: dict[type, tuple[str, Callable[..., Any]]] = {
 
 
 def sharpness_of(
-    plan: Plan,
-    step: LeastCost | QuantileSelection | Measurements,
-    seed: int = 1,
-    trials: int | None = None,
-) -> tuple[str, float]:
+    plan,
+    step,
+    seed=1,
+    trials=None,
+):
     """Return the kind of a step, and its certified loss over the claim: at most 1 if right."""
     kind, audit = AUDITS[type(step)]
     effort = Effort(
@@ -88,12 +88,12 @@ def sharpness_of(
 
 
 @pytest.fixture(autouse=True)
-def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def remembered(monkeypatch):
     """Compute the deviations of blocks once for all draws from one table."""
     results: dict[object, Any] = {}
     deviations = _plane.block_costs
 
-    def block_costs(counts: np.ndarray, starts: list[np.ndarray]) -> Any:
+    def block_costs(counts, starts):
         key = counts.tobytes(), *(level.tobytes() for level in starts)
         if key not in results:
             results[key] = deviations(counts, starts)
@@ -104,10 +104,10 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def too_little_noise(monkeypatch):
     """Reduce the scale of all noise to four fifths, as for an epsilon larger by a quarter."""
 
-    def reduced(sampler: Callable[..., Any]) -> Callable[..., Any]:
+    def reduced(sampler):
         return lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy)
 
     for noise, sampler in list(_measurement.SAMPLERS.items()):
@@ -115,7 +115,7 @@ def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_quantile_selection, "geometric", reduced(_quantile_selection.geometric))
     noise_scale = _plane.noise_scale
 
-    def reduced_scale(sensitivity: Any, epsilon: Fraction, size: int) -> Any:
+    def reduced_scale(sensitivity, epsilon, size):
         return noise_scale(sensitivity, epsilon * Fraction(5, 4), size)
 
     monkeypatch.setattr(_plane, "noise_scale", reduced_scale)
@@ -123,7 +123,7 @@ def too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @every_row
-def test_mechanism_passes_its_audit(row: Row) -> None:
+def test_mechanism_passes_its_audit(row):
     audit = audit_plan(
         prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
     )
@@ -135,7 +135,7 @@ def test_mechanism_passes_its_audit(row: Row) -> None:
 
 @pytest.mark.slow
 @every_row
-def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
+def test_mechanism_steps_match_the_declared_laws(row):
     plan, steps = prepared(row)
     sharpnesses = [sharpness_of(plan, step) for step in steps]
     assert {name for name, _ in sharpnesses} == row.audited
@@ -145,7 +145,7 @@ def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
 @pytest.mark.slow
 @every_row
 @pytest.mark.usefixtures("too_little_noise")
-def test_audit_sees_a_step_wrong_by_a_quarter(row: Row) -> None:
+def test_audit_sees_a_step_wrong_by_a_quarter(row):
     plan, steps = prepared(row)
     for step in steps:
         kind, factor = sharpness_of(plan, step, 3)
@@ -153,7 +153,7 @@ def test_audit_sees_a_step_wrong_by_a_quarter(row: Row) -> None:
         assert 1 < factor <= (1.5 if kind == "quantile" else 1.25), kind
 
 
-def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch):
     """With a limit that is a quarter too high, a row adds more than it is charged for."""
     plan, steps = prepared(next(row for row in ROWS if row.strategy == "truncated_sums"))
     measurements = [step for step in steps if isinstance(step, Measurements)]
@@ -161,7 +161,7 @@ def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.M
     assert sharpness_of(plan, sums)[1] <= 1
     exact_marginals = _measurement.exact_marginals
 
-    def with_higher_limits(table: Any, sets: Any, summed: Any = None, limits: Any = None) -> Any:
+    def with_higher_limits(table, sets, summed=None, limits=None):
         if limits is not None:
             limits = (limits[0], limits[1] * 5 // 4)
         return exact_marginals(table, sets, summed, limits)
@@ -171,9 +171,7 @@ def test_values_that_are_cut_at_a_wrong_limit_are_detected(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/8"), ApproxDP(1, "1e-6")], ids=str)
-def test_audit_sees_wrong_ends_of_a_measure(
-    budget: Budget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_sees_wrong_ends_of_a_measure(budget, monkeypatch):
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", -10, 90)})
     workload = mean_queries(domain, "pay", by=["a"])
     plan = mechanism_for("auto", workload).plan(workload, Privacy(budget), Search("auto"))
@@ -183,7 +181,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
     sums_of_end_distances = _measurement._sums_of_end_distances
     for factors in ((4, 1), (1, 4)):
 
-        def multiplied(*arguments: Any, factors: tuple[int, int] = factors) -> Any:
+        def multiplied(*arguments, factors=factors):
             """Multiply the distances from one of the ends by 4."""
             for name, sums in sums_of_end_distances(*arguments):
                 yield name, np.repeat(factors, len(sums) // 2) * sums
@@ -195,7 +193,7 @@ def test_audit_sees_wrong_ends_of_a_measure(
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_audit_covers_units_of_several_rows(neighbours: str) -> None:
+def test_audit_covers_units_of_several_rows(neighbours):
     """Neighbours differ by whole units; a choice that ignores this is too sharp."""
     row = next(row for row in ROWS if row.strategy == "dawa" and row.mechanism == "Dawa")
     privacy = Privacy(PureDP(1), neighbours, "id", 2)

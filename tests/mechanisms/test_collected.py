@@ -4,24 +4,24 @@ import gc
 
 import pytest
 
-from leastnoise import Domain, Privacy, PureDP, Workload, marginals
+from leastnoise import Domain, Privacy, PureDP, marginals
 from leastnoise._mechanisms import Search, _strategy_choice, choose_plan
 
 
 @pytest.fixture
-def small_workload() -> Workload:
+def small_workload():
     return marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
 
 
 @pytest.mark.parametrize("collects", [True, False])
 @pytest.mark.parametrize("most", [0, 1024])
 def test_collector_pauses_while_many_tables_are_planned(
-    small_workload: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
-) -> None:
+    small_workload, monkeypatch, most, *, collects
+):
     monkeypatch.setattr(_strategy_choice, "_MANY_TABLES", most)
     is_collector_on: list[bool] = []
 
-    def stopped(_: str) -> None:
+    def stopped(_):
         is_collector_on.append(gc.isenabled())
         raise KeyboardInterrupt
 
@@ -36,7 +36,7 @@ def test_collector_pauses_while_many_tables_are_planned(
     assert is_collector_on == [collects and most > 0]
 
 
-def test_collector_resumes_after_threads_have_planned() -> None:
+def test_collector_resumes_after_threads_have_planned():
     first, second = _strategy_choice._gc_paused(), _strategy_choice._gc_paused()
     try:
         first.__enter__()

@@ -17,7 +17,7 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._session import outcome_from_json
-from leastnoise._trusted.accounting import Budget, Privacy, PureDP, charge_of_budget
+from leastnoise._trusted.accounting import Privacy, PureDP, charge_of_budget
 from leastnoise._trusted.check import BudgetError, InputError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from mechanisms.conformance import ROWS, Row
@@ -26,7 +26,7 @@ from mechanisms.running import run, written
 CASES = [(row, budget) for row in ROWS for budget in row.budgets]
 
 
-def name_of(parameter: Row | Budget) -> str:
+def name_of(parameter):
     """Of a row or a budget, for the report."""
     return (
         f"{parameter.mechanism} {parameter.strategy}"
@@ -40,13 +40,13 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
 @cache
-def plan_of(row: Row, budget: Budget) -> Plan:
+def plan_of(row, budget):
     return mechanism_for(row.strategy, row.workload).plan(
         row.workload, Privacy(budget), Search(row.strategy)
     )
 
 
-def test_every_mechanism_has_a_row_and_every_name() -> None:
+def test_every_mechanism_has_a_row_and_every_name():
     assert {row.mechanism for row in ROWS} == {type(mechanism).__name__ for mechanism in MECHANISMS}
     assert {row.strategy for row in ROWS if row.looks} == set(BY_NAME)
     for row in ROWS:
@@ -54,7 +54,7 @@ def test_every_mechanism_has_a_row_and_every_name() -> None:
 
 
 @every_case
-def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None:
+def test_adaptive_plan_is_public_and_read_back(row, budget):
     plan = plan_of(row, budget)
     assert Plan.from_json(plan.to_json()) == plan
     assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)
@@ -68,7 +68,7 @@ def test_adaptive_plan_is_public_and_read_back(row: Row, budget: Budget) -> None
 
 
 @every_row
-def test_mechanism_attributes_need_no_plan(row: Row) -> None:
+def test_mechanism_attributes_need_no_plan(row):
     attributes = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
     assert plan_of(row, row.budgets[0]).used()[0] == tuple(
@@ -77,7 +77,7 @@ def test_mechanism_attributes_need_no_plan(row: Row) -> None:
 
 
 @every_case
-def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
+def test_run_spends_exactly_its_declaration(row, budget):
     plan = plan_of(row, budget)
     series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).prepare(plan)(series)
@@ -102,7 +102,7 @@ def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
 
 
 @every_case
-def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> None:
+def test_answers_have_stated_errors_after_reading(row, budget):
     outcome = run(plan_of(row, budget), row.table, 5)
     read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
     assert json.dumps(read_outcome.finding.facts()) == json.dumps(outcome.finding.facts())
@@ -118,7 +118,7 @@ def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> N
 
 
 @every_row
-def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
+def test_unsuited_workload_is_refused_unpaid(row):
     plan = plan_of(row, row.budgets[0])
     if row.refused is not None:
         workload, message = row.refused
@@ -141,7 +141,7 @@ def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
 
 
 @every_row
-def test_stopped_release_is_finished_from_records(row: Row, tmp_path: object) -> None:
+def test_stopped_release_is_finished_from_records(row, tmp_path):
     plan = plan_of(row, PureDP("1/2"))
     ledger = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
     with ledger.running(2**20) as process:

@@ -25,7 +25,7 @@ CASES += [("weights far apart", ln.PureDP("1/1000")), ("sums far apart", ln.ZCDP
 
 
 @pytest.mark.parametrize(("name", "budget"), CASES, ids=repr)
-def test_extreme_weights_are_planned_without_a_warning(name, budget) -> None:
+def test_extreme_weights_are_planned_without_a_warning(name, budget):
     domain = ln.Domain(x=ln.Coded(12), y=ln.Coded(9), measures={"pay": ln.Measure("pay", 0, 10**6)})
     # Every warning is an error in these tests.
     plan = ln.plan(WORKLOADS[name](domain), budget)
@@ -35,7 +35,7 @@ def test_extreme_weights_are_planned_without_a_warning(name, budget) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["identity", "covering"])
-def test_noise_beyond_doubles_is_refused_unmeasured(strategy) -> None:
+def test_noise_beyond_doubles_is_refused_unmeasured(strategy):
     with pytest.raises(
         ln.InputError, match=r"The budget is so large that the noise of .* vanishes"
     ):
@@ -47,7 +47,7 @@ def test_noise_beyond_doubles_is_refused_unmeasured(strategy) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(3000), ln.ZCDP(90_000)], ids=repr)
-def test_noise_of_a_paid_step_may_vanish(budget) -> None:
+def test_noise_of_a_paid_step_may_vanish(budget):
     domain = ln.Domain(x=ln.Coded(2), y=ln.Coded(3), z=ln.Integers(0, 11))
     rows = pd.DataFrame({"x": [0, 1] * 60, "y": [0, 1, 2] * 40, "z": [*range(12)] * 10})
     plan = ln.plan(ln.marginals(domain, ways=2), budget, strategy="model")

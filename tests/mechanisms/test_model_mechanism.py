@@ -1,6 +1,5 @@
 """The model mechanism: its tables, its accuracy, and the coverage of its intervals."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -14,7 +13,7 @@ import leastnoise as ln
 from estimation.agreement import disagreement
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import block_variance
-from leastnoise._estimation import Answer, ModelEstimator, ShrunkToModel, locally_non_negative
+from leastnoise._estimation import ModelEstimator, ShrunkToModel, locally_non_negative
 from leastnoise._mechanisms import Search, _model_mechanism, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model_mechanism import setting_from_plan
 from leastnoise._pages import format_public_facts
@@ -30,7 +29,7 @@ from leastnoise._trusted.accounting import (
 )
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
-from leastnoise._workload import Product, Workload, marginals, queries
+from leastnoise._workload import marginals, queries
 from mechanisms.running import run
 
 SIZES = (12, 8, 30, 2, 5)
@@ -41,23 +40,23 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 
 
 @pytest.fixture(autouse=True)
-def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_reference(monkeypatch):
     """Let the reference measure tables by name, without the slow search."""
     choose_plan = _model_mechanism.choose_plan
 
-    def choose_by_name(workload: Workload, privacy: Privacy, search: Search) -> object:
+    def choose_by_name(workload, privacy, search):
         return choose_plan(workload, privacy, replace(search, strategy="marginals"))
 
     monkeypatch.setattr(_model_mechanism, "choose_plan", choose_by_name)
 
 
 @lru_cache(maxsize=4)
-def rows(number: int) -> Table:
+def rows(number):
     """Return the rows as a table for the kernel."""
     return Table(DOMAIN, codes_of(number), rows=number)
 
 
-def codes_of(number: int) -> dict[str, np.ndarray]:
+def codes_of(number):
     """Return rows of six kinds, whose attributes depend on each other through their kind."""
     random = np.random.default_rng(8)
     kinds = random.choice(6, number, p=random.dirichlet(np.ones(6)))
@@ -70,24 +69,24 @@ def codes_of(number: int) -> dict[str, np.ndarray]:
     return codes
 
 
-def count_cells(codes: Mapping[str, np.ndarray], product: Product) -> np.ndarray:
+def count_cells(codes, product):
     """Return the number of rows in each cell of a table."""
     places = np.ravel_multi_index([codes[name] for name in product.attributes], product.shape)
     return np.bincount(places, minlength=product.rows).reshape(product.shape)
 
 
 @lru_cache(maxsize=4)
-def truth(number: int, names: tuple[str, ...]) -> np.ndarray:
+def truth(number, names):
     """Return the exact counts of a table of these attributes."""
     (product,) = queries(DOMAIN, **dict.fromkeys(names, "identity"))
     return count_cells(codes_of(number), product)
 
 
-def plan_model(workload: Workload, privacy: Privacy) -> Plan:
+def plan_model(workload, privacy):
     return mechanism_for("model", workload).plan(workload, privacy, Search("model", seconds=5))
 
 
-def misplaced_share(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> float:
+def misplaced_share(tables, number):
     """Return the mean share of rows in wrong cells."""
     shares = [
         0.5 * np.abs(cells - truth(number, names)).sum() / number for names, cells in tables.items()
@@ -95,12 +94,12 @@ def misplaced_share(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -
     return float(np.mean(shares))
 
 
-def disagreement_of(answers: Mapping[Product, Answer]) -> float:
+def disagreement_of(answers):
     """Return the largest difference between two tables' sums over the same attributes."""
     return disagreement({product.attributes: answer.values for product, answer in answers.items()})
 
 
-def is_covered(answer: Answer, exact: np.ndarray) -> np.ndarray:
+def is_covered(answer, exact):
     """Return which cells have the exact count in their 95% interval."""
     return np.asarray(np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5)
 
@@ -121,9 +120,7 @@ def is_covered(answer: Answer, exact: np.ndarray) -> np.ndarray:
         (300_000, PureDP(2), "model_tables", 1.05),
     ],
 )
-def test_answers_are_nearer_than_least_squares(
-    number: int, budget: object, regime: str, most: float
-) -> None:
+def test_answers_are_nearer_than_least_squares(number, budget, regime, most):
     privacy = Privacy(budget)
     outcome = run(plan_model(PAIRS, privacy), rows(number), 3)
     assert outcome.finding.facts()["regime"] == regime
@@ -141,7 +138,7 @@ def test_answers_are_nearer_than_least_squares(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "budget"), [(5_000, ZCDP("1/50")), (300_000, ZCDP("1/20"))])
-def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -> None:
+def test_intervals_hold_the_truth_and_answers_agree(number, budget):
     plan = plan_model(PAIRS, Privacy(budget))
     covered: list[tuple[int, float]] = []
     for seed in (11, 12):
@@ -160,7 +157,7 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [30, 300])
-def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
+def test_intervals_of_few_rows_hold_the_truth(number):
     # The model's error is estimated from few cells of each size here, in some releases as 0.
     random = np.random.default_rng(number)
     domain = Domain(a=Integers(0, 9), b=Integers(0, 4), c=Integers(0, 23))
@@ -187,7 +184,7 @@ def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
     assert min(np.mean(covered[1]), np.mean(covered[2])) >= 0.9
 
 
-def test_model_choices_depend_on_noisy_counts_only() -> None:
+def test_model_choices_depend_on_noisy_counts_only():
     plan = plan_model(PAIRS, Privacy(ZCDP("1/400")))
     outcome = run(plan, rows(3_000), 5)
     blocks = outcome.observation.measurements.blocks
@@ -203,7 +200,7 @@ def test_model_choices_depend_on_noisy_counts_only() -> None:
     assert (facts["tables"], facts["cells"]) == (10, sum(sizes))
 
 
-def test_model_answers_three_way_tables_from_pairs() -> None:
+def test_model_answers_three_way_tables_from_pairs():
     workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + RANGES
     outcome = run(plan_model(workload, Privacy(ZCDP("1/50"))), rows(5_000), 7)
     estimator = outcome.estimator()
@@ -221,7 +218,7 @@ def test_model_answers_three_way_tables_from_pairs() -> None:
         estimator.estimate(unmeasured)
 
 
-def test_intervals_allow_for_pairs_that_the_mixture_misses() -> None:
+def test_intervals_allow_for_pairs_that_the_mixture_misses():
     """A table of three attributes is not measured here, so pairs are not moved."""
     domain = Domain(**{f"a{place}": Integers(0, 3) for place in range(4)})
     random = np.random.default_rng(4)
@@ -243,7 +240,7 @@ def test_intervals_allow_for_pairs_that_the_mixture_misses() -> None:
     assert np.mean(covered) >= 0.9
 
 
-def test_counts_of_values_limit_cells_of_bins() -> None:
+def test_counts_of_values_limit_cells_of_bins():
     """A cell without rows shares a bin with a large one, and its value is measured as 0."""
     domain = ln.Domain(a=ln.Coded(4), b=ln.Coded(3))
     rows = pd.DataFrame({"a": np.arange(3_000) % 3, "b": np.arange(3_000) % 3})
@@ -256,12 +253,12 @@ def test_counts_of_values_limit_cells_of_bins() -> None:
     assert (table.high - table.low)[exact == 0].max() < 20
 
 
-def step_names(plan: Plan) -> list[str]:
+def step_names(plan):
     """Return the names of the steps of a plan; a choice of steps is called "one of"."""
     return [step.to_json()["step"] for step in plan.adaptive.steps]
 
 
-def test_model_refuses_unsuited_plans_unpaid() -> None:
+def test_model_refuses_unsuited_plans_unpaid():
     large = Domain(a=Integers(0, 9_999), b=Integers(0, 9_999))
     with pytest.raises(InputError, match="answers tables of at most 4194304 cells"):
         plan_model(marginals(large, ways=2), Privacy(PureDP(1)))
@@ -289,9 +286,7 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
         (RANGES, ZCDP("1/100"), ["alone", "pairs"]),
     ],
 )
-def test_model_counts_rows_where_they_decide(
-    workload: Workload, budget: object, steps: list[str]
-) -> None:
+def test_model_counts_rows_where_they_decide(workload, budget, steps):
     plan = plan_model(workload, Privacy(budget))
     assert step_names(plan) == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
@@ -304,9 +299,7 @@ def test_model_counts_rows_where_they_decide(
         (RANGES, "rho", Noise.ROUNDED_GAUSSIAN),
     ],
 )
-def test_model_uses_laplace_only_before_laplace_plans(
-    workload: Workload, shared: str, noise: Noise, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_uses_laplace_only_before_laplace_plans(workload, shared, noise, monkeypatch):
     # The plan of the reference now has the noise of the best of all strategies.
     monkeypatch.undo()
     plan = plan_model(workload, Privacy(ApproxDP(1, "1e-9")))
@@ -317,7 +310,7 @@ def test_model_uses_laplace_only_before_laplace_plans(
     assert run(plan, rows(300), 3).observation.measurements.noise is noise
 
 
-def test_model_counts_rows_as_precisely_as_needed() -> None:
+def test_model_counts_rows_as_precisely_as_needed():
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
         setting = setting_from_plan(plan_model(PAIRS, Privacy(budget)))
@@ -331,7 +324,7 @@ def test_model_counts_rows_as_precisely_as_needed() -> None:
 @pytest.mark.parametrize(
     ("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")]
 )
-def test_model_measures_three_way_tables_with_enough_rows(rho: str, regime: str) -> None:
+def test_model_measures_three_way_tables_with_enough_rows(rho, regime):
     """The attribute a2 is the sum of a0 and a1, of which tables of pairs show nothing."""
     domain = Domain(**{f"a{place}": Integers(0, 5) for place in range(4)})
     random = np.random.default_rng(3)
@@ -357,7 +350,7 @@ CHAIN_PAIRS = marginals(CHAIN_DOMAIN, ways=2)
 
 
 @pytest.fixture(scope="module")
-def chain_codes() -> dict[str, np.ndarray]:
+def chain_codes():
     """Return rows in which each attribute mostly repeats the one before it.
 
     A mixture of kinds of rows describes them badly.
@@ -371,8 +364,8 @@ def chain_codes() -> dict[str, np.ndarray]:
 
 
 def test_model_follows_measurements_that_its_mixture_misses(
-    chain_codes: dict[str, np.ndarray],
-) -> None:
+    chain_codes,
+):
     table = Table(CHAIN_DOMAIN, chain_codes, rows=20_000)
     estimator = run(plan_model(CHAIN_PAIRS, Privacy(ZCDP("1/60"))), table, 4).estimator()
     assert isinstance(estimator, ModelEstimator)
@@ -383,14 +376,14 @@ def test_model_follows_measurements_that_its_mixture_misses(
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * error_of_mixture
 
 
-def test_model_tables_follow_measurements_it_misses(chain_codes: dict[str, np.ndarray]) -> None:
+def test_model_tables_follow_measurements_it_misses(chain_codes):
     table = Table(CHAIN_DOMAIN, chain_codes, rows=20_000)
     estimator = run(plan_model(CHAIN_PAIRS, Privacy(ZCDP("1/2"))), table, 4).estimator()
     assert isinstance(estimator, ShrunkToModel)
     assert estimator._relative_gaps["a0", "a1"] > 1.3
     assert estimator._relative_gaps["a0", "a5"] == 1
 
-    def true_error(model_share: float) -> float:
+    def true_error(model_share):
         """Return the mean squared error of tables moved by a share towards the model."""
         model = estimator._model_components(estimator.mixture)
         tables = estimator._interpolate_tables(estimator._parts, model, model_share)
@@ -411,14 +404,14 @@ def test_model_tables_follow_measurements_it_misses(chain_codes: dict[str, np.nd
 IMPOSSIBLE = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
 
 
-def plan_with_impossible() -> Plan:
+def plan_with_impossible():
     search = Search("model", seconds=5, impossible=IMPOSSIBLE)
     return mechanism_for("model", PAIRS).plan(PAIRS, Privacy(ZCDP("1/50")), search)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2_000, 300_000])
-def test_impossible_combinations_are_exact_zeros(number: int) -> None:
+def test_impossible_combinations_are_exact_zeros(number):
     codes = codes_of(number)
     for combination in IMPOSSIBLE:
         (name, values), (changed_name, changed_values) = combination.items()
@@ -443,7 +436,7 @@ def test_impossible_combinations_are_exact_zeros(number: int) -> None:
     assert not (np.isin(a0, (0, 1, 2)) & np.isin(a1, (3, 5))).any()
 
 
-def test_impossible_combinations_are_stated() -> None:
+def test_impossible_combinations_are_stated():
     plan = plan_with_impossible()
     assert format_public_facts(plan) == {
         "stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"
@@ -453,13 +446,13 @@ def test_impossible_combinations_are_stated() -> None:
         mechanism_of(broken).prepare(broken)
 
 
-def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
+def test_impossible_pairs_keep_sums_of_three_way_tables():
     from leastnoise._estimation import apply_public_facts
 
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
     names = ("a", "b", "c")
 
-    def table(attributes: tuple[str, ...]) -> np.ndarray:
+    def table(attributes):
         return np.asarray(
             cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in attributes))
         )
@@ -475,7 +468,7 @@ def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
     assert cells.sum(axis=2) == pytest.approx(table(("a", "b")), abs=1e-8)
 
 
-def test_model_answers_a_single_attribute() -> None:
+def test_model_answers_a_single_attribute():
     """An attribute is in no pair with others, also if the other has a single cell."""
     domain = ln.Domain(age=ln.Integers(0, 3), pay=ln.Integers(0, 3), sex=["F", "M"], place=["here"])
     rows = pd.DataFrame(

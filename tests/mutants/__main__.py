@@ -24,7 +24,7 @@ NOT_COPIED = shutil.ignore_patterns(
 )
 
 
-def main() -> None:
+def main():
     """Run the steps that are not done yet."""
     parser = argparse.ArgumentParser(
         prog="python -m mutants", description="Mutation testing of the trusted packages."
@@ -80,7 +80,7 @@ def main() -> None:
     print(f"The results are in {page}.")
 
 
-def _draw(folder: Path, arguments: argparse.Namespace) -> None:
+def _draw(folder, arguments):
     mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],

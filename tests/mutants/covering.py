@@ -7,14 +7,12 @@ python -m mutants.covering TREE FILE      runs all tests on the code as it is, i
 import json
 import sys
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import coverage
 import pytest
 
 from contracts.trusted import TRUSTED
-from mutants.generate import Mutant
 
 TESTS = Path(__file__).parents[1]
 # What the packages offer by name.
@@ -33,7 +31,7 @@ SERVERS = {"": 0.0, "spark": 15.0, "postgres": 3.0, "url": 3.0}
 LONGEST = 8.0
 
 
-def targets() -> list[str]:
+def targets():
     """Return the tests of the trusted packages' behaviour."""
     return [
         *(f"src/leastnoise/{name}" for name in TRUSTED),
@@ -46,13 +44,13 @@ def targets() -> list[str]:
 class Recorder:
     """A pytest plugin that records the lines, CPU seconds and server of each test."""
 
-    def __init__(self, cover: coverage.Coverage) -> None:
+    def __init__(self, cover):
         self.cover = cover
         self.tests: dict[str, tuple[float, str]] = {}
         self.failed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item):
         self.cover.switch_context(item.nodeid)
         start = time.process_time()
         try:
@@ -61,12 +59,12 @@ class Recorder:
             self.tests[item.nodeid] = time.process_time() - start, server_of(item)
             self.cover.switch_context("")
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         if report.failed:
             self.failed.add(report.nodeid)
 
 
-def server_of(item: pytest.Item) -> str:
+def server_of(item):
     """Return the server that a test starts or uses, or an empty text."""
     names = [item.name.partition("[")[2], *getattr(item, "fixturenames", ())]
     return next(
@@ -74,7 +72,7 @@ def server_of(item: pytest.Item) -> str:
     )
 
 
-def record(tree: Path, file: Path) -> None:
+def record(tree, file):
     """Write what `Cover` reads, of the tests that pass and are not slow."""
     source = tree / "src" / "leastnoise"
     cover = coverage.Coverage(data_file=None, source=[str(source / name) for name in TRUSTED])
@@ -115,12 +113,12 @@ def record(tree: Path, file: Path) -> None:
 class Cover:
     """The recorded coverage."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         recorded = json.loads((folder / "lines.json").read_text("utf-8"))
         self._tests: dict[str, tuple[float, str]] = recorded["tests"]
         self._lines: dict[str, dict[str, list[str]]] = recorded["lines"]
 
-    def tests(self, mutant: Mutant) -> list[str]:
+    def tests(self, mutant):
         """Return the tests that may notice a mutant, in order.
 
         First those that run its lines, or else its statement. Then all that run any line of its
@@ -141,18 +139,18 @@ class Cover:
             )
         own_tests = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
 
-        def order(test: str) -> tuple[bool, bool, float, float, str]:
+        def order(test):
             """Put the package's tests first, quick ones early, servers last."""
             seconds, server = self._tests[test]
             return test not in near, not test.startswith(own_tests), SERVERS[server], seconds, test
 
         return sorted((near | of_file) & self._tests.keys(), key=order)
 
-    def seconds(self, tests: list[str]) -> float:
+    def seconds(self, tests):
         """Return the CPU seconds of tests without the time of servers."""
         return sum(self._tests[test][0] for test in tests)
 
-    def within(self, tests: list[str], most: float) -> list[str]:
+    def within(self, tests, most):
         """Return the first tests that take at most ``most`` CPU seconds, with their servers."""
         total, chosen, started = 0.0, list[str](), {""}
         for test in tests:

@@ -1,9 +1,7 @@
 """Every mutant of a file, and a random sample of mutants of the trusted packages."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
@@ -45,12 +43,12 @@ class Mutant:
     words: bool
 
     @property
-    def key(self) -> str:
+    def key(self):
         """Return a key that is unique in this tree."""
         return f"{self.file} {self.number}"
 
     @property
-    def name(self) -> str:
+    def name(self):
         """Return a name that stays the same if other lines change."""
         return f"{self.file}: {self.before} -> {self.after}"
 
@@ -70,11 +68,11 @@ class _Finder(cst.CSTVisitor):
 
     METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.found: list[_Found] = []
 
-    def on_visit(self, node: cst.CSTNode) -> bool:
+    def on_visit(self, node):
         if isinstance(node, cst.Annotation | cst.Decorator):
             return False
         trivial = (
@@ -101,7 +99,7 @@ class _Finder(cst.CSTVisitor):
                 ]
         return True
 
-    def _place(self, node: cst.CSTNode) -> tuple[int, bool]:
+    def _place(self, node):
         """Return the first line of the statement, and whether the node is part of a message."""
         words, inner = False, node
         while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
@@ -117,7 +115,7 @@ class _Finder(cst.CSTVisitor):
         )
 
 
-def _called(node: cst.CSTNode) -> str:
+def _called(node):
     return (
         node.func.value
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args
@@ -125,7 +123,7 @@ def _called(node: cst.CSTNode) -> str:
     )
 
 
-def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+def _names(old, new):
     """Return whether a check gets None for the name of its argument."""
     return (
         isinstance(new, cst.Call)
@@ -134,14 +132,14 @@ def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
     )
 
 
-def _found(path: Path) -> tuple[cst.Module, list[_Found]]:
+def _found(path):
     wrapper = MetadataWrapper(cst.parse_module(path.read_text("utf-8")))
     finder = _Finder()
     wrapper.visit(finder)
     return wrapper.module, finder.found
 
 
-def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
+def mutants_of(source, file):
     """Yield all mutants of a file, in the order of the code.
 
     Args:
@@ -156,14 +154,14 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
         )
 
 
-def mutated(source: Path, mutant: Mutant) -> str:
+def mutated(source, mutant):
     """Return the text of the file with a mutant's change."""
     module, changes = _found(source / mutant.file)
     old, new, *_ = changes[mutant.number]
     return cst.ensure_type(module.deep_replace(old, new), cst.Module).code
 
 
-def all_mutants(source: Path) -> list[Mutant]:
+def all_mutants(source):
     """Return all mutants of the trusted packages."""
     files = sorted(
         str(path.relative_to(source)) for name in TRUSTED for path in (source / name).rglob("*.py")
@@ -171,7 +169,7 @@ def all_mutants(source: Path) -> list[Mutant]:
     return [mutant for file in files for mutant in mutants_of(source, file)]
 
 
-def sample(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
+def sample(mutants, number, seed):
     """Draw mutants uniformly without replacement until ``number`` of them are no words of messages.
 
     Args:

@@ -3,11 +3,9 @@
 import json
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from contracts.trusted import TRUSTED
 from mutants.covering import LONGEST
@@ -52,16 +50,16 @@ of a message. They are counted separately.
 """
 
 
-def sample_of(folder: Path) -> list[Mutant]:
+def sample_of(folder):
     """Return the sample in its random order."""
     return [Mutant(**fields_of_mutant) for fields_of_mutant in _facts(folder)["mutants"]]
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def _facts(folder):
     return json.loads((folder / "sample.json").read_text("utf-8"))
 
 
-def states(folder: Path) -> dict[str, str]:
+def states(folder):
     """Return the state of each tested mutant, by key."""
     path = folder / "results.jsonl"
     return {
@@ -87,7 +85,7 @@ class _Survivors:
     shown: list[Mutant]
 
 
-def _classify(survivors: list[Mutant], reasons: Mapping[str, str]) -> _Survivors:
+def _classify(survivors, reasons):
     harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]
     closed = [mutant for mutant in survivors if reasons[mutant.name].startswith(CLOSED)]
     shown = [
@@ -100,7 +98,7 @@ def _classify(survivors: list[Mutant], reasons: Mapping[str, str]) -> _Survivors
     return _Survivors(survivors, harmless, closed, shown)
 
 
-def write(folder: Path, page: Path) -> None:
+def write(folder, page):
     """Write the page of a sample whose mutants all ran."""
     mutants = sample_of(folder)
     states_by_key = states(folder)
@@ -131,9 +129,7 @@ def write(folder: Path, page: Path) -> None:
     page.write_text(_HEAD + "\n".join(lines) + "\n" + method, "utf-8")
 
 
-def _score_table(
-    mutants: list[Mutant], states_by_key: dict[str, str], survivors: _Survivors
-) -> list[str]:
+def _score_table(mutants, states_by_key, survivors):
     """Return the lines of the table with the score of each package."""
     behaviour = [mutant for mutant in mutants if not mutant.words]
     counted = [mutant for mutant in behaviour if mutant not in survivors.harmless]
@@ -156,7 +152,7 @@ def _score_table(
     ]
 
 
-def _survivor_table(survivors: list[Mutant], reasons: Mapping[str, str]) -> list[str]:
+def _survivor_table(survivors, reasons):
     """Return the lines of the table of survivors."""
     lines = ["| where | change | what it alters |", "|---|---|---|"]
     for survivor in survivors:
@@ -165,7 +161,7 @@ def _survivor_table(survivors: list[Mutant], reasons: Mapping[str, str]) -> list
     return lines
 
 
-def _count_by_reason(survivors: list[Mutant], reasons: Mapping[str, str]) -> str:
+def _count_by_reason(survivors, reasons):
     """Return how many survivors have each known kind of reason, or "none"."""
     counts = []
     for kind in (*HARMLESS, CLOSED):
@@ -175,7 +171,7 @@ def _count_by_reason(survivors: list[Mutant], reasons: Mapping[str, str]) -> str
     return ", ".join(counts) or "none"
 
 
-def _row(name: str, mutants: list[Mutant], states_by_key: dict[str, str]) -> str:
+def _row(name, mutants, states_by_key):
     count = Counter(states_by_key[mutant.key] for mutant in mutants)
     dead = sum(count[state] for state in DEAD)
     return (
@@ -184,13 +180,13 @@ def _row(name: str, mutants: list[Mutant], states_by_key: dict[str, str]) -> str
     )
 
 
-def _common_length(left: str, right: str) -> int:
+def _common_length(left, right):
     """Return how many characters at the beginning of both texts are equal."""
     pairs = zip(left, right, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _change(mutant: Mutant) -> str:
+def _change(mutant):
     """Return the text that differs, with some context."""
     before, after = mutant.before, mutant.after
     start = _common_length(before, after)

@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutants.covering import Cover
-from mutants.generate import Mutant, mutated
+from mutants.generate import mutated
 from waiting import HANGS
 
 FIRST = 60  # tests that run before the files of more are imported
@@ -50,7 +48,7 @@ class Outcome:
     by: str
 
 
-def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Outcome:
+def run(tree, cover, mutant, tests):
     """Run one mutant until a test fails; None stands for the code as it is.
 
     Args:
@@ -85,7 +83,7 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
 
 
 @contextmanager
-def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
+def changed(source, mutant):
     """Replace the source by the change, without bytecode, and restore it at the end."""
     for leftover in source.rglob("*.kept"):
         leftover.replace(leftover.with_suffix(".py"))
@@ -104,7 +102,7 @@ def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
         original.replace(path)
 
 
-def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
+def run_tests(tree, tests, limit):
     """Run tests until one fails or the CPU seconds are used; return state and reason."""
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "told").open("w+") as report:
         (Path(folder) / "tests").write_text("\n".join(tests), "utf-8")

@@ -51,7 +51,7 @@ PAY = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**30 - 1)})
 WORKLOAD = queries(DOMAIN, b="identity", weight=2)
 
 
-def measure(*blocks: Block, **changes: object) -> Measurements:
+def measure(*blocks, **changes):
     """Return measurements of these blocks, or of a tree, with other fields changed."""
     values = {
         "domain": DOMAIN,
@@ -62,13 +62,11 @@ def measure(*blocks: Block, **changes: object) -> Measurements:
     return Measurements(**{**values, **changes})
 
 
-def block_of(
-    *factors: Factor, scale: int = 1, measure: str | None = None, limits: Limits | None = None
-) -> Block:
+def block_of(*factors, scale=1, measure=None, limits=None):
     return Block(factors, Fraction(scale), measure, limits)
 
 
-def plan_of(measurements: Measurements, **changes: object) -> Plan:
+def plan_of(measurements, **changes):
     return LinearPlan(
         workload=WORKLOAD,
         privacy=measurements.privacy,
@@ -81,7 +79,7 @@ def plan_of(measurements: Measurements, **changes: object) -> Plan:
 SMALL = plan_of(measure())
 
 
-def test_json_round_trip_keeps_everything() -> None:
+def test_json_round_trip_keeps_everything():
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     expected_error = ExpectedError(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
@@ -102,7 +100,7 @@ def test_json_round_trip_keeps_everything() -> None:
     assert plan.lower_bound() == 2.25
 
 
-def test_limits_survive_json_and_change_the_digest() -> None:
+def test_limits_survive_json_and_change_the_digest():
     steps = Limits([300, 1000], "a")
     limited_by_a = replace(SUMS, limits=steps)
     limited = replace(SUMS, limits=Limits([500]))
@@ -135,7 +133,7 @@ def test_limits_survive_json_and_change_the_digest() -> None:
         Plan.from_json(json.dumps(value))
 
 
-def test_plan_limits_are_values() -> None:
+def test_plan_limits_are_values():
     array = np.array([1, 2])
     limits = Limits(array, "a")
     array[0] = 99
@@ -145,7 +143,7 @@ def test_plan_limits_are_values() -> None:
         limits.values[0] = 5
 
 
-def test_smaller_limit_leaves_headroom_and_noise() -> None:
+def test_smaller_limit_leaves_headroom_and_noise():
     blocks = [(block_of(measure="pay", limits=Limits([2**20])), 1.0)]
     plan = fit_noise_scales(PAY, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, blocks)
     assert plan.blocks[0].scale == 2**20
@@ -155,12 +153,12 @@ def test_smaller_limit_leaves_headroom_and_noise() -> None:
     assert measure(block, domain=low).largest_values(block).tolist() == [50]
 
 
-def edited(**changes: object) -> str:
+def edited(**changes):
     """Return the file of a plan with other entries."""
     return json.dumps(json.loads(SMALL.to_json()) | changes)
 
 
-def block_with(**changes: object) -> str:
+def block_with(**changes):
     (block,) = json.loads(SMALL.to_json())["blocks"]
     return edited(blocks=[block | changes])
 
@@ -184,7 +182,7 @@ def block_with(**changes: object) -> str:
         ),
     ],
 )
-def test_damaged_plans_are_refused(text: str, message: str) -> None:
+def test_damaged_plans_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         Plan.from_json(text)
 
@@ -258,12 +256,12 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         (SMALL.expected_error, "has no expected error"),
     ],
 )
-def test_plan_refuses_invalid_parts(call: object, message: str) -> None:
+def test_plan_refuses_invalid_parts(call, message):
     with pytest.raises(InputError, match=message):
         call()
 
 
-def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
+def test_plan_refuses_bounds_beyond_exact_arithmetic():
     with pytest.raises(
         InputError,
         match=(
@@ -274,7 +272,7 @@ def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
         measure(block_of(Factor(("a",), Dense(np.array([[2]]))), measure="pay"), domain=PAY)
 
 
-def test_plan_refuses_uncountable_tables_with_size() -> None:
+def test_plan_refuses_uncountable_tables_with_size():
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
     with pytest.raises(
         InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"
@@ -282,7 +280,7 @@ def test_plan_refuses_uncountable_tables_with_size() -> None:
         measure(block_of(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
 
 
-def test_plan_file_arrays_are_bounded_by_the_domain() -> None:
+def test_plan_file_arrays_are_bounded_by_the_domain():
     plan = plan_of(measure(block_of(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
     for place, shape, message in (
         ("operator", [8, 9], "at most 8 columns"),
@@ -298,7 +296,7 @@ def test_plan_file_arrays_are_bounded_by_the_domain() -> None:
     assert Plan.from_json(plan.to_json()) == plan
 
 
-def test_plan_details_are_immutable_at_any_depth() -> None:
+def test_plan_details_are_immutable_at_any_depth():
     impossible = [{"a": [0, 1]}]
     plan = plan_of(measure(), details=PlanDetails(impossible=impossible, high_errors={"a": 3.5}))
     digest = plan.digest()
@@ -348,7 +346,7 @@ ADAPTIVE = AdaptivePlan(
 )
 
 
-def test_adaptive_plan_survives_json() -> None:
+def test_adaptive_plan_survives_json():
     read_plan = Plan.from_json(ADAPTIVE.to_json())
     assert read_plan == ADAPTIVE
     assert read_plan.digest() == ADAPTIVE.digest()
@@ -356,7 +354,7 @@ def test_adaptive_plan_survives_json() -> None:
     assert ADAPTIVE.cost().budget == PureDP(1)
 
 
-def test_adaptive_plan_names_its_missing_parts() -> None:
+def test_adaptive_plan_names_its_missing_parts():
     for method, missing in (
         (ADAPTIVE.measured, "no measurements that are known beforehand"),
         (ADAPTIVE.lower_bound, "no expected error"),
@@ -367,7 +365,7 @@ def test_adaptive_plan_names_its_missing_parts() -> None:
             method()
 
 
-def test_damaged_adaptive_plans_are_refused() -> None:
+def test_damaged_adaptive_plans_are_refused():
     value = json.loads(ADAPTIVE.to_json())
     with pytest.raises(InputError, match="must have queries; got none"):
         Plan.from_json(json.dumps(value | {"questions": []}))
@@ -390,12 +388,12 @@ def test_damaged_adaptive_plans_are_refused() -> None:
         ({"privacy": Privacy(PureDP(2))}, "must have its domain and privacy"),
     ],
 )
-def test_plan_rejects_inconsistent_parts(change: dict[str, object], message: str) -> None:
+def test_plan_rejects_inconsistent_parts(change, message):
     with pytest.raises(InputError, match=message):
         replace(SMALL, **change)
 
 
-def test_one_short_scale_meets_pure_budgets_exactly() -> None:
+def test_one_short_scale_meets_pure_budgets_exactly():
     plan = fit_noise_scales(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)])
     # The tree has 4 levels, each with a scale of 4 / epsilon.
     assert plan.blocks[0].scale == 12
@@ -415,9 +413,7 @@ def test_one_short_scale_meets_pure_budgets_exactly() -> None:
 )
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_fitted_plans_cost_the_budget_and_hardly_less(
-    budget: object, mechanism: str, neighbours: str, rows: int
-) -> None:
+def test_fitted_plans_cost_the_budget_and_hardly_less(budget, mechanism, neighbours, rows):
     privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)
     blocks = [
         (TREE, 0.123),
@@ -439,7 +435,7 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
 
 
-def test_rounded_gaussians_get_a_fine_grid() -> None:
+def test_rounded_gaussians_get_a_fine_grid():
     privacy = Privacy(ApproxDP(1, "1e-6"))
     plan = fit_noise_scales(DOMAIN, privacy, Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
     # The tree has 4 levels, so that a row changes 4 counts by 1.
@@ -448,7 +444,7 @@ def test_rounded_gaussians_get_a_fine_grid() -> None:
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7
 
 
-def test_noise_must_match_the_privacy_definition() -> None:
+def test_noise_must_match_the_privacy_definition():
     with pytest.raises(
         InputError,
         match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'",
@@ -471,6 +467,6 @@ def test_noise_must_match_the_privacy_definition() -> None:
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
-def test_rounding_up_is_up_and_close(value: Fraction) -> None:
+def test_rounding_up_is_up_and_close(value):
     assert value <= round_up(value, 30) <= value * (1 + Fraction(1, 2**28))
     assert value <= root_up(value) ** 2 <= value * (1 + Fraction(1, 2**55))

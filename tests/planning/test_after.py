@@ -34,11 +34,11 @@ TABLES = {
 }
 
 
-def seeded(workload: ln.Workload, budget: object, seed: int = 1) -> ln.Release:
+def seeded(workload, budget, seed=1):
     return ln.release(ln.plan(workload, budget), PEOPLE, seed=seed)
 
 
-def dense_system(measurements: object) -> tuple[np.ndarray, np.ndarray]:
+def dense_system(measurements):
     """Return all measured rows over the joint cells, and the variances of their noise."""
     domain = measurements.domain
     rows = []
@@ -50,7 +50,7 @@ def dense_system(measurements: object) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(rows), np.concatenate(variances)
 
 
-def dense_queries(product: object) -> np.ndarray:
+def dense_queries(product):
     """Return the queries of a table over the joint cells."""
     domain = product.domain
     matrices = dict(zip(product.attributes, map(dense, product.operators), strict=True))
@@ -78,7 +78,7 @@ YEAR_QUERIES = {
 }
 
 
-def separate_variances(plan: ln.Plan) -> dict[str, float]:
+def separate_variances(plan):
     """Return variances of tables; sums are without the noise that they share with counts.
 
     Sums and squares of years are measured at both ends of their values, 0 and 4.
@@ -95,7 +95,7 @@ def separate_variances(plan: ln.Plan) -> dict[str, float]:
     ("earlier_queries", "new_queries"),
     [("means", "variances"), ("variances", "means"), ("counts", "means"), ("means", "counts")],
 )
-def test_releases_may_have_other_measures(earlier_queries: str, new_queries: str) -> None:
+def test_releases_may_have_other_measures(earlier_queries, new_queries):
     """Precisions of the same tables add up, less the noise that sums share with counts."""
     budget = ln.PureDP(1)
     earlier = seeded(YEAR_QUERIES[earlier_queries], budget)
@@ -113,7 +113,7 @@ def test_releases_may_have_other_measures(earlier_queries: str, new_queries: str
     assert errors == pytest.approx([table.rmse for table in joint])
 
 
-def test_after_refuses_a_measure_with_other_bounds() -> None:
+def test_after_refuses_a_measure_with_other_bounds():
     wider = ln.Domain({"sex": ["F", "M", "X"]}, measures={"years": ln.Measure("age", 0, 9)})
     workload = ln.mean_queries(wider, "years", by=["sex"])
     with pytest.raises(ln.InputError, match="its years has other bounds"):
@@ -122,7 +122,7 @@ def test_after_refuses_a_measure_with_other_bounds() -> None:
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize(("tables", "budget"), CASES.values(), ids=CASES)
-def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
+def test_joint_error_equals_dense_least_squares(tables, budget):
     earlier_workload, workload = TABLES[tables]
     earlier = seeded(earlier_workload, BUDGETS[budget])
     plan = ln.plan(workload, BUDGETS[budget], after=[earlier])
@@ -154,7 +154,7 @@ def test_joint_error_equals_dense_least_squares(tables, budget) -> None:
     [PAIR, ln.queries(DOMAIN, age="prefix"), ln.mean_queries(AMOUNTS, "years", by=["sex"])],
     ids=["cells", "cdf", "means"],
 )
-def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
+def test_same_table_again_has_error_over_root_two(workload, budget):
     earlier = seeded(workload, budget)
     plan = ln.plan(workload, budget, after=[earlier])
     error = plan.data_independent_error
@@ -171,7 +171,7 @@ def test_same_table_again_has_error_over_root_two(workload, budget) -> None:
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_budget_goes_where_precision_is_missing(budget) -> None:
+def test_budget_goes_where_precision_is_missing(budget):
     earlier_workload, workload = TABLES["further_table"]
     earlier = seeded(earlier_workload, budget)
     plan = ln.plan(workload, budget, after=[earlier])
@@ -185,7 +185,7 @@ def test_budget_goes_where_precision_is_missing(budget) -> None:
     assert error.tables[1].rmse < unaware.data_independent_error.tables[1].rmse
 
 
-def test_gaussian_marginals_have_the_closed_form() -> None:
+def test_gaussian_marginals_have_the_closed_form():
     complete = {"complete": True}
     domain = ln.Domain(
         sex=ln.Categories(["F", "M", "X"], **complete),
@@ -228,7 +228,7 @@ def test_gaussian_marginals_have_the_closed_form() -> None:
 
 @pytest.mark.usefixtures("kept_plans")
 @pytest.mark.parametrize("budget", [BUDGETS["pure"], BUDGETS["rho"]], ids=["pure", "rho"])
-def test_intervals_cover_the_truth(budget) -> None:
+def test_intervals_cover_the_truth(budget):
     earlier_workload, workload = TABLES["further_table"]
     plan = ln.plan(workload, budget, after=[seeded(earlier_workload, budget)])
     true_counts = [
@@ -244,7 +244,7 @@ def test_intervals_cover_the_truth(budget) -> None:
     assert 0.93 <= np.concatenate(covered).mean() <= 0.99
 
 
-def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
+def test_plan_file_and_chain_of_releases_round_trip(tmp_path):
     first = seeded(PAIR, BUDGETS["rho"])
     plan = ln.plan(PAIR, BUDGETS["rho"], after=[first])
     assert ln.Plan.from_json(plan.to_json()) == plan
@@ -256,7 +256,7 @@ def test_plan_file_and_chain_of_releases_round_trip(tmp_path) -> None:
 
 
 @pytest.mark.usefixtures("kept_plans")
-def test_rounded_gaussians_on_different_grids_are_joined() -> None:
+def test_rounded_gaussians_on_different_grids_are_joined():
     # A plan of this number of tables has Gaussian noise, and a finer grid with more budget.
     domain = ln.Domain({f"a{number}": ln.Integers(0, 2, complete=True) for number in range(8)})
     workload = ln.marginals(domain, ways=2)
@@ -297,19 +297,19 @@ UNIT = ln.Privacy(ln.PureDP(1), unit_column="person", max_rows=2)
         (PAIR, ln.Least("epsilon"), {}, "cannot have a least budget"),
     ],
 )
-def test_unfit_earlier_release_is_refused(workload, budget, options, reason) -> None:
+def test_unfit_earlier_release_is_refused(workload, budget, options, reason):
     with pytest.raises(ln.InputError, match=reason):
         ln.plan(workload, budget, **{"after": [FIRST], **options})
 
 
-def test_release_that_a_chain_counts_is_refused() -> None:
+def test_release_that_a_chain_counts_is_refused():
     later = ln.release(ln.plan(PAIR, ln.PureDP(1), after=[FIRST]), PEOPLE, seed=2)
     assert later.as_earlier().counted == (FIRST.as_earlier().digest,)
     with pytest.raises(ln.InputError, match="must be used only once"):
         ln.plan(PAIR, ln.PureDP(1), after=[FIRST, later])
 
 
-def test_data_dependent_release_is_refused() -> None:
+def test_data_dependent_release_is_refused():
     ages = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(ages, ln.PureDP(1), strategy="dawa")
     release = ln.release(plan, PEOPLE, seed=1)
@@ -317,7 +317,7 @@ def test_data_dependent_release_is_refused() -> None:
         ln.plan(ages, ln.PureDP(1), after=[release])
 
 
-def test_contrasts_that_leave_out_hidden_cells_are_refused() -> None:
+def test_contrasts_that_leave_out_hidden_cells_are_refused():
     budget = ln.ZCDP("1/8")
     earlier = ln.release(ln.plan(PAIR, budget, strategy="residual"), PEOPLE, seed=1)
     workload = PAIR + ln.queries(DOMAIN, sex="identity", zone="identity")

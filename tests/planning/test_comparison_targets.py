@@ -23,7 +23,7 @@ DOMAIN = ln.Domain(
 SIZE = 400
 
 
-def workload_by_arm() -> ln.Workload:
+def workload_by_arm():
     return (
         ln.mean_queries(DOMAIN, "paid", by=["arm"])
         + ln.mean_queries(DOMAIN, "pay", by=["arm", "site"])
@@ -47,12 +47,12 @@ TARGETS: dict[str, dict[str, Any]] = {
 }
 
 
-def targets(name: str, **changes: Any) -> dict[str, Any]:
+def targets(name, **changes):
     ((form, table),) = TARGETS[name].items()
     return {form: {"along": "arm", "group": "B", "against": "A", **table, **changes}}
 
 
-def table_of(rows: int) -> pd.DataFrame:
+def table_of(rows):
     """Return rows in every arm: a third at each site, a fifth that paid, and pay of 75."""
     arms = [
         pd.DataFrame(
@@ -69,7 +69,7 @@ def table_of(rows: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_promised_error_matches_releases(name: str) -> None:
+def test_promised_error_matches_releases(name):
     plan = ln.plan(workload_by_arm(), ln.ZCDP("1/2"), strategy="marginals")
     by_site = "by" in next(iter(TARGETS[name].values()))
     (status,) = ln.target_errors(plan, targets(name))
@@ -97,7 +97,7 @@ def test_promised_error_matches_releases(name: str) -> None:
     ("name", "kind"),
     [*((name, "epsilon") for name in TARGETS), ("mean by site", "rho"), ("ratio of rates", "rho")],
 )
-def test_least_budget_just_keeps_a_comparison(name: str, kind: str) -> None:
+def test_least_budget_just_keeps_a_comparison(name, kind):
     plan = ln.plan(workload_by_arm(), ln.Least(kind), targets=targets(name), seconds=1)
     (status,) = ln.target_errors(plan, targets(name))
     assert status.is_met
@@ -108,7 +108,7 @@ def test_least_budget_just_keeps_a_comparison(name: str, kind: str) -> None:
     assert not ln.target_errors(cheaper_plan, targets(name))[0].is_met
 
 
-def test_worst_objective_balances_comparisons() -> None:
+def test_worst_objective_balances_comparisons():
     two = {
         "difference": [
             {"along": "arm", "group": "B", "against": "A", "margin": 3},
@@ -125,7 +125,7 @@ def test_worst_objective_balances_comparisons() -> None:
     assert worst[1] < 0.9 * worst[0]
 
 
-def test_ratio_without_an_end_misses_its_target() -> None:
+def test_ratio_without_an_end_misses_its_target():
     plan = ln.plan(workload_by_arm(), ln.PureDP("1/100"))
     (status,) = ln.target_errors(plan, targets("ratio of counts"))
     assert status.error == np.inf
@@ -147,12 +147,12 @@ def test_ratio_without_an_end_misses_its_target() -> None:
         ({"ratio": targets("mean")["difference"]}, "public value"),
     ],
 )
-def test_targets_refuse_invalid_entries(entry: Any, message: str) -> None:
+def test_targets_refuse_invalid_entries(entry, message):
     with pytest.raises(InputError, match=message):
         ln.plan(workload_by_arm(), ln.Least(), targets=entry)
 
 
-def test_targets_need_a_table_and_a_known_error() -> None:
+def test_targets_need_a_table_and_a_known_error():
     domain = ln.Domain(arm=["A", "B"], age=ln.Integers(1, 64))
     workload = ln.queries(domain, age="identity")
     difference = {"difference": {"along": "arm", "group": "B", "against": "A", "margin": 5}}

@@ -42,11 +42,11 @@ MARGINS = {"pay": 25, "age": 2, "gain": 8}
 BUDGETS = {"pure": ln.Least(), "rho": ln.Least("rho"), "replace": ln.Least(neighbours="replace")}
 
 
-def size_of(plan: ln.Plan) -> Fraction:
+def size_of(plan):
     return next(iter(parameters_by_name(plan.privacy.budget).values()))
 
 
-def mean_workload(measure: str, **target: int) -> ln.Workload:
+def mean_workload(measure, **target):
     """Return the means of a measure by store, with a target at the public size."""
     return ln.mean_queries(DOMAIN, measure, by=["store"], size=SIZE, **target)
 
@@ -54,7 +54,7 @@ def mean_workload(measure: str, **target: int) -> ln.Workload:
 @pytest.mark.parametrize(
     ("measure", "kind"), [("pay", "pure"), ("age", "replace"), ("gain", "rho"), ("pay", "rho")]
 )
-def test_least_budget_just_keeps_a_mean_margin(measure: str, kind: str) -> None:
+def test_least_budget_just_keeps_a_mean_margin(measure, kind):
     table = ln.marginals(DOMAIN, ways=2).within(rmse=50)
     workload = mean_workload(measure, margin=MARGINS[measure]) + table
     privacy = BUDGETS[kind]
@@ -86,9 +86,7 @@ PURE, RHO = PureDP("3/4"), ZCDP("1/50")
     ],
     ids=str,
 )
-def test_mean_errors_match_sum_less_mean_times_count(
-    measure: str, budget: ln.PureDP | ln.ZCDP, strategy: str
-) -> None:
+def test_mean_errors_match_sum_less_mean_times_count(measure, budget, strategy):
     """The error of a mean follows from the covariance of its sum and count."""
     plan = ln.plan(mean_workload(measure, rmse=1), budget, strategy=strategy)
     (goal,) = mean_goals(plan.workload, 0.95)
@@ -104,7 +102,7 @@ def test_mean_errors_match_sum_less_mean_times_count(
         assert tables[place].rmse <= limit * goal.error(plan) * (1 + 1e-9)
 
 
-def noise_of_sums_and_counts(release: ln.Release, measure: str) -> np.ndarray:
+def noise_of_sums_and_counts(release, measure):
     """Return the noise of the sum, in amounts, and of the count of every store without rows."""
     sums = release.tables[f"sum of {measure} by store"].answer
     counts = release.tables[f"count of {measure} by store"].answer
@@ -112,7 +110,7 @@ def noise_of_sums_and_counts(release: ln.Release, measure: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_mean_margins_hold_for_groups_of_their_size(measure: str) -> None:
+def test_mean_margins_hold_for_groups_of_their_size(measure):
     bounds = MEASURES[measure]
     random = np.random.default_rng(5)
     plan = ln.plan(mean_workload(measure, margin=MARGINS[measure]), ln.Least())
@@ -136,7 +134,7 @@ def test_mean_margins_hold_for_groups_of_their_size(measure: str) -> None:
     assert middle.max() <= MARGINS[measure] * 1.35
 
 
-def test_mean_margin_needs_counts_above_their_noise() -> None:
+def test_mean_margin_needs_counts_above_their_noise():
     workload = ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000)
     plan = ln.plan(workload, PureDP("1/10"))
     (status,) = statistic_target_statuses(plan, 0.95)
@@ -144,7 +142,7 @@ def test_mean_margin_needs_counts_above_their_noise() -> None:
     assert status.error > 1000
 
 
-def test_margin_includes_half_a_noise_step() -> None:
+def test_margin_includes_half_a_noise_step():
     """The grid of the noise adds half a step to sums and to counts."""
     plan = ln.plan(mean_workload("pay", margin=25), PureDP(10_000), strategy="workload")
     (goal,) = mean_goals(plan.workload, 0.95)
@@ -152,7 +150,7 @@ def test_margin_includes_half_a_noise_step() -> None:
     assert goal.error(plan) == pytest.approx(0.5 * (1 + 500) / SIZE, rel=1e-3)
 
 
-def test_table_keeps_the_stricter_of_two_targets() -> None:
+def test_table_keeps_the_stricter_of_two_targets():
     means = mean_workload("pay", margin=25)
     counts = ln.queries(DOMAIN, store="identity", count="pay").within(rmse=8)
     budget_of_means = size_of(plan_least_budget(means, ln.Least()))
@@ -162,7 +160,7 @@ def test_table_keeps_the_stricter_of_two_targets() -> None:
     assert joint_budget < budget_of_means + budget_of_counts
 
 
-def test_worst_ratio_counts_means() -> None:
+def test_worst_ratio_counts_means():
     tables = ln.marginals(DOMAIN, ways=2).within(rmse=50)
     workload = mean_workload("pay", margin=5) + tables
     plan_for_total = ln.plan(workload, PureDP(1))
@@ -174,7 +172,7 @@ def test_worst_ratio_counts_means() -> None:
     assert mean_for_worst.error < mean_for_total.error
 
 
-def test_others_than_means_have_no_target() -> None:
+def test_others_than_means_have_no_target():
     with pytest.raises(InputError, match="cdf have no targets: their errors depend on the data"):
         Statistic(kind="cdf", of="store", size=Fraction(9), target=Target("rmse", 1))
     with pytest.raises(InputError, match="the rmse of a mean must be given with a size"):
@@ -199,14 +197,14 @@ marginals = { ways = 1, of = ["sex"] }
 """
 
 
-def target_warnings(text: str) -> list[str]:
+def target_warnings(text):
     """Return the warnings of a spec that name tables without a target."""
     spec = parse_spec(text, Path())
     warnings = plan_warnings(spec, plan_spec(spec))
     return [warning for warning in warnings if "no target, so nothing limits" in warning]
 
 
-def test_least_budget_names_tables_without_target() -> None:
+def test_least_budget_names_tables_without_target():
     (warning,) = target_warnings(SPEC)
     assert warning.startswith(
         "The budget is the smallest that meets the targets, and sex has no target, so nothing "
@@ -216,7 +214,7 @@ def test_least_budget_names_tables_without_target() -> None:
     assert target_warnings(SPEC.replace('"least"', "1")) == []
 
 
-def test_limits_hold_for_every_way_to_err() -> None:
+def test_limits_hold_for_every_way_to_err():
     """No covariance of sum and count has a largest error of the mean below the limits."""
     random = np.random.default_rng(3)
     for measure, bounds in MEASURES.items():

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ PAIRS = np.repeat(np.tile([-1.0, 1.0], SIZE // 4), 2)
 """Signs of equal numbers, without correlation with `ONES`."""
 
 
-def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
+def rows_at_scales(sign=1, *, explained=False):
     """Return rows with the public scales, and stores with low, middle and high means.
 
     Pay and age have the correlation ``sign``, or age and gain explain pay in equal parts.
@@ -56,34 +55,34 @@ def rows_at_scales(sign: int = 1, *, explained: bool = False) -> pd.DataFrame:
     return pd.concat(stores, ignore_index=True)
 
 
-def variances(**target: object) -> ln.Workload:
+def variances(**target):
     return ln.variance_queries(DOMAIN, "pay", by=["store"], size=SIZE, **target)
 
 
-def correlations(**target: object) -> ln.Workload:
+def correlations(**target):
     names = ["pay", "age"]
     return ln.correlation_queries(DOMAIN, names, by=["store"], size=SIZE, scales=SCALES, **target)
 
 
-def regression(**target: object) -> ln.Workload:
+def regression(**target):
     return ln.regression_queries(
         DOMAIN, "pay", on=["age", "gain"], by=["store"], size=SIZE, scales=SCALES, **target
     )
 
 
-def r_squared(**target: object) -> ln.Workload:
+def r_squared(**target):
     return ln.r_squared_queries(
         DOMAIN, "pay", on=["age", "gain"], by=["store"], size=SIZE, scales=SCALES, **target
     )
 
 
-def promised_error(plan: ln.Plan) -> float:
+def promised_error(plan):
     (status,) = statistic_target_statuses(plan, 0.95)
     assert status is not None
     return status.error
 
 
-def size_of(plan: ln.Plan) -> Fraction:
+def size_of(plan):
     return next(iter(parameters_by_name(plan.privacy.budget).values()))
 
 
@@ -100,7 +99,7 @@ def size_of(plan: ln.Plan) -> Fraction:
         (r_squared(relative="0.1"), ln.Least("rho")),
     ],
 )
-def test_least_budget_just_keeps_a_target(workload: ln.Workload, privacy: ln.Least) -> None:
+def test_least_budget_just_keeps_a_target(workload, privacy):
     plan = plan_least_budget(workload, privacy)
     (status,) = statistic_target_statuses(plan, 0.95)
     assert status is not None
@@ -115,7 +114,7 @@ BUDGETS = (ln.PureDP(2), ln.ZCDP("1/8"))
 OPTIONS = {"by": ["store"], "level": 0.95}
 
 
-def statistic_numbers(estimate: Estimate, column: str) -> tuple[Any, str]:
+def statistic_numbers(estimate, column):
     """Return the numbers of the statistic that has a column, and the column of its lower end."""
     if column in ("std_dev", "variance"):
         numbers = ln.variances(estimate, "pay", **OPTIONS).numbers()
@@ -130,7 +129,7 @@ def statistic_numbers(estimate: Estimate, column: str) -> tuple[Any, str]:
     return {name: values[:, 0] for name, values in numbers.items()}, low
 
 
-def simulated_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int) -> np.ndarray:
+def simulated_numbers(plan, rows, column, count):
     """Return estimates and half widths of simulated releases, by store: (draws, 2, stores)."""
     table = read_table(plan, rows)
     results = []
@@ -144,7 +143,7 @@ def simulated_numbers(plan: ln.Plan, rows: pd.DataFrame, column: str, count: int
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("column", ["std_dev", "variance", "covariance", "coefficient"])
-def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None:
+def test_errors_match_releases_at_scales(column, budget):
     """Errors and intervals are widest where the means are farthest from the middle."""
     workload_of = {
         "std_dev": variances,
@@ -171,7 +170,7 @@ def test_errors_match_releases_at_scales(column: str, budget: ln.PureDP) -> None
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_correlation_errors_stay_within_the_promise(budget: ln.PureDP, sign: int) -> None:
+def test_correlation_errors_stay_within_the_promise(budget, sign):
     plan = ln.plan(correlations(rmse=1), budget)
     rows = rows_at_scales(sign)
     # A tenth of the rows on the other side of the mean: correlations of 0.8.
@@ -182,7 +181,7 @@ def test_correlation_errors_stay_within_the_promise(budget: ln.PureDP, sign: int
     assert estimates.std(axis=0).max() <= promised_error(plan) * 1.4
 
 
-def test_relative_targets_are_shares_of_scales() -> None:
+def test_relative_targets_are_shares_of_scales():
     budget = ln.PureDP(2)
     amounts = promised_error(ln.plan(variances(margin=1, scales={"pay": 200}), budget))
     share = promised_error(ln.plan(variances(relative=1, scales={"pay": 200}), budget))
@@ -199,7 +198,7 @@ def test_relative_targets_are_shares_of_scales() -> None:
 
 
 @pytest.mark.slow
-def test_regression_hidden_by_noise_misses_every_margin() -> None:
+def test_regression_hidden_by_noise_misses_every_margin():
     plan = ln.plan(regression(margin=10**9), ln.PureDP("1/50"))
     assert promised_error(plan) == np.inf
     assert missed_targets(plan, 0.95)
@@ -208,7 +207,7 @@ def test_regression_hidden_by_noise_misses_every_margin() -> None:
 
 
 @pytest.mark.parametrize("budget", ["1/4", 1, 8])
-def test_promised_margins_are_of_a_release_without_noise(budget: object) -> None:
+def test_promised_margins_are_of_a_release_without_noise(budget):
     """At 1/4 the eigenvalue is above its half width, but too small for ends."""
     workload = regression(margin=1) + r_squared(margin=1)
     plan = ln.plan(workload, ln.PureDP(budget), strategy="workload")
@@ -225,7 +224,7 @@ def test_promised_margins_are_of_a_release_without_noise(budget: object) -> None
     assert determination <= 0.5
 
 
-def test_r_squared_errors_stay_within_the_promise() -> None:
+def test_r_squared_errors_stay_within_the_promise():
     """The error is largest if the mean of the response is opposite to those of the predictors."""
     budget = ln.ZCDP(1)
     plan = ln.plan(r_squared(rmse=1), budget, strategy="workload")
@@ -242,20 +241,20 @@ def test_r_squared_errors_stay_within_the_promise() -> None:
     assert np.median(numbers[:, 1], axis=0).max() < 1.1 * margin
 
 
-def test_variance_hidden_by_noise_has_the_whole_range() -> None:
+def test_variance_hidden_by_noise_has_the_whole_range():
     tiny = ln.variance_queries(DOMAIN, "pay", by=["store"], size=2, margin=1)
     assert promised_error(ln.plan(tiny, ln.PureDP("1/50"))) == pytest.approx(250)
 
 
 @pytest.mark.slow
-def test_worst_ratio_counts_statistics() -> None:
+def test_worst_ratio_counts_statistics():
     workload = variances(margin=5) + ln.marginals(DOMAIN, ways=1).within(rmse=50)
     fair = ln.plan(workload, ln.PureDP(1), objective="worst")
     usual = ln.plan(workload, ln.PureDP(1))
     assert promised_error(fair) < promised_error(usual)
 
 
-def test_targets_survive_json() -> None:
+def test_targets_survive_json():
     for workload in (
         variances(relative="0.1", target_of="variance", scales={"pay": "200.5"}),
         correlations(rmse="0.05"),
@@ -280,7 +279,7 @@ def test_targets_survive_json() -> None:
         ({"rmse": 1, "scales": {"pay": 501}}, "the scale of pay must be at most 500"),
     ],
 )
-def test_targets_are_refused(arguments: dict[str, object], fault: str) -> None:
+def test_targets_are_refused(arguments, fault):
     with pytest.raises(InputError, match=fault):
         ln.variance_queries(DOMAIN, "pay", **{"size": SIZE, **arguments})
 
@@ -307,7 +306,7 @@ target_of = "covariance"
 """
 
 
-def test_spec_states_targets_and_scales() -> None:
+def test_spec_states_targets_and_scales():
     variances_of_pay, correlation = parse_spec(SPEC, Path()).workload.statistics
     assert variances_of_pay.target is not None
     assert variances_of_pay.target.kind == "relative"

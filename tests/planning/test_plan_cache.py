@@ -4,8 +4,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,17 +22,17 @@ SHORT = (
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "plans"))
     return tmp_path / "plans"
 
 
-def entries(cache: Path) -> dict[str, bytes]:
+def entries(cache):
     return {path.name: path.read_bytes() for path in cache.iterdir()} if cache.exists() else {}
 
 
-def plan_and_tried(**options: Any) -> tuple[ln.Plan, list[str]]:
+def plan_and_tried(**options):
     """Return a plan, and what was tried for it: nothing if it is from the cache."""
     tried: list[str] = []
     budget = options.pop("budget", ln.PureDP(1))
@@ -44,7 +42,7 @@ def plan_and_tried(**options: Any) -> tuple[ln.Plan, list[str]]:
 
 
 @pytest.mark.slow
-def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_reuses_candidates_of_a_plan(cache, monkeypatch):
     plan, tried = plan_and_tried()
     assert len(tried) > 10
     before = entries(cache)
@@ -65,13 +63,13 @@ def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.Mo
     assert entries(cache) == before
 
 
-def facts_of(candidate: Any) -> tuple[object, ...]:
+def facts_of(candidate):
     """Return the facts of a candidate that the cache must keep."""
     return candidate.strategy, candidate.total, candidate.reason, candidate.useful_seconds
 
 
 @pytest.mark.slow
-def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
+def test_compare_tries_strategies_the_plan_skipped(cache):
     workload, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
     first = ln.plan(workload, budget, seconds=2.0)
     progress: list[str] = []
@@ -95,9 +93,7 @@ def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
     assert not progress
 
 
-def test_cache_key_covers_all_inputs_of_a_plan(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_key_covers_all_inputs_of_a_plan(cache, monkeypatch):
     budgets = (ln.PureDP("1/2"), ln.ZCDP("1/2"), ln.Privacy(ln.PureDP(1), "replace"))
     different = [
         {},
@@ -117,7 +113,7 @@ def test_cache_key_covers_all_inputs_of_a_plan(
     assert plan_and_tried(strategy="identity")[1] == ["identity"]
 
 
-def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
+def test_cache_keeps_plans_with_targets_and_objectives(cache):
     workload = WORKLOAD.within(rmse=30)
     for options in ({"objective": "worst"}, {}):
         first_plan, second_plan = (
@@ -128,14 +124,14 @@ def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
     assert len(entries(cache)) == 2
 
 
-def test_the_cache_is_switched_off(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_switched_off(cache, monkeypatch):
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     for _ in range(2):
         assert plan_and_tried(strategy="identity")[1] == ["identity"]
     assert not cache.exists()
 
 
-def test_cache_uses_the_user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_uses_the_user_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -146,11 +142,11 @@ def test_cache_uses_the_user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert where == tmp_path / "leastnoise" / "plans"
 
 
-def with_digest(text: str) -> bytes:
+def with_digest(text):
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}".encode()
 
 
-def better(text: str) -> str:
+def better(text):
     plan = json.loads(text)
     plan["promise"]["total_squared_error"] /= 2
     return json.dumps(plan)
@@ -174,7 +170,7 @@ DAMAGED: dict[str, Callable[[bytes, str], bytes]] = {  # of an entry, and of the
 
 
 @pytest.mark.parametrize("change", DAMAGED)
-def test_damaged_cache_entry_is_replaced(change: str, cache: Path) -> None:
+def test_damaged_cache_entry_is_replaced(change, cache):
     right = plan_and_tried(strategy="identity")[0].to_json()
     (path,) = cache.iterdir()
     path.write_bytes(DAMAGED[change](path.read_bytes(), right))
@@ -183,7 +179,7 @@ def test_damaged_cache_entry_is_replaced(change: str, cache: Path) -> None:
     assert not plan_and_tried(strategy="identity")[1]
 
 
-def test_damaged_cached_candidates_are_tried_again(cache: Path) -> None:
+def test_damaged_cached_candidates_are_tried_again(cache):
     right = plan_and_tried()[0].to_json()
     (path,) = cache.iterdir()
     for damaged in ("[]", "{}", '[{"plan": 5}]'):
@@ -193,7 +189,7 @@ def test_damaged_cached_candidates_are_tried_again(cache: Path) -> None:
         assert len(tried) > 10
 
 
-def test_nothing_private_is_kept(cache: Path) -> None:
+def test_nothing_private_is_kept(cache):
     plan, _ = plan_and_tried(strategy="identity")
     before = entries(cache)
     people = pd.DataFrame({"sex": ["F", "M", "secret-value"] * 9, "age": [3, 4, 7777] * 9})
@@ -207,9 +203,7 @@ def test_nothing_private_is_kept(cache: Path) -> None:
     )
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "file" / "plans"))
@@ -220,9 +214,7 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(
     )
 
 
-def test_cache_drops_oldest_and_refuses_large_entries(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_drops_oldest_and_refuses_large_entries(cache, monkeypatch):
     plan_and_tried(strategy="identity")
     (first,) = entries(cache)
     monkeypatch.setattr(_plan_cache, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)
@@ -235,7 +227,7 @@ def test_cache_drops_oldest_and_refuses_large_entries(
     assert entries(cache) == before
 
 
-def test_cache_path_reveals_no_attribute_names(cache: Path) -> None:
+def test_cache_path_reveals_no_attribute_names(cache):
     place = _plan_cache.cache_file(WORKLOAD, Privacy(PureDP(1)), Search())
     assert place is not None
     assert place.parent == cache
@@ -256,14 +248,12 @@ seconds = 5
 """
 
 
-def test_plan_compare_and_release_plan_once(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_compare_and_release_plan_once(tmp_path, cache, monkeypatch, capsys):
     (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
     planning, choose = [], _plan_cache.choose_plan
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments):
         planning.append(arguments)
         return choose(*arguments)
 

@@ -1,7 +1,5 @@
 """The power of an A/B test, against simulated tests."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ from simulated import read_table, simulations
 SITES = 40  # each one test
 
 
-def share_of_significant(size: int, rates: tuple[float, float], budget: Any) -> float:
+def share_of_significant(size, rates, budget):
     """Return the share of simulated tests that show an effect."""
     domain = ln.Domain(
         arm=ln.Categories(["A", "B"], complete=True),
@@ -46,12 +44,12 @@ def share_of_significant(size: int, rates: tuple[float, float], budget: Any) -> 
         (300, (0.5, 0.5001), ln.ZCDP("1/500")),
     ],
 )
-def test_power_matches_simulated_tests(size: int, rates: tuple[float, float], budget: Any) -> None:
+def test_power_matches_simulated_tests(size, rates, budget):
     promised = ln.ab_power(budget, mean=rates[0], effect=rates[1] - rates[0], size=size).power
     assert share_of_significant(size, rates, budget) == pytest.approx(promised, abs=0.06)
 
 
-def test_large_budget_gives_the_classical_sample_size() -> None:
+def test_large_budget_gives_the_classical_sample_size():
     power = ln.ab_power(ln.PureDP(20), mean=0.10, effect=0.01)
     # (1.95996 + 0.84162)^2 (p q + p' q') / effect^2
     assert power.size == pytest.approx(7.8489 * (0.09 + 0.0979) / 0.01**2, rel=0.01)
@@ -60,7 +58,7 @@ def test_large_budget_gives_the_classical_sample_size() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("least", [ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6")])
-def test_searched_numbers_agree_with_each_other(least: ln.Least) -> None:
+def test_searched_numbers_agree_with_each_other(least):
     budget = ln.ab_power(least, mean=0.10, effect=0.03, size=2500)
     assert 0.8 <= budget.power < 0.805
     size = ln.ab_power(budget.budget, mean=0.10, effect=0.03).size
@@ -69,7 +67,7 @@ def test_searched_numbers_agree_with_each_other(least: ln.Least) -> None:
     assert effect == pytest.approx(0.03, rel=0.01)
 
 
-def test_power_counts_rows_of_units_and_other_bounds() -> None:
+def test_power_counts_rows_of_units_and_other_bounds():
     single = ln.ab_power(ln.PureDP(5), mean=50, effect=5, std=20, bounds=(0, 100))
     privacy = ln.Privacy(ln.PureDP(20), unit_column="id", max_rows=4)
     several = ln.ab_power(privacy, mean=50, effect=5, std=20, bounds=(0, 100))
@@ -97,7 +95,7 @@ def test_power_counts_rows_of_units_and_other_bounds() -> None:
         ("budget", {"budget": 1}),
     ],
 )
-def test_power_refuses_invalid_arguments(message: str, changes: dict[str, Any]) -> None:
+def test_power_refuses_invalid_arguments(message, changes):
     arguments = {"budget": ln.PureDP(1), "mean": 0.1, "effect": 0.01, "size": 1000, **changes}
     with pytest.raises(InputError, match=message):
         ln.ab_power(arguments.pop("budget"), **arguments)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -362,7 +361,7 @@ def test_target_statuses_are_reported():
     assert not any(status.is_met for status in statuses_at("1/100"))
 
 
-def test_planner_bound_is_not_used_for_other_workloads() -> None:
+def test_planner_bound_is_not_used_for_other_workloads():
     domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
     plan = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert plan.details.unit_bound > 0
@@ -380,7 +379,7 @@ def test_planner_bound_is_not_used_for_other_workloads() -> None:
 
 
 @pytest.mark.parametrize("objective", ["total", "worst", "relative"])
-def test_report_names_the_objective(tmp_path: Path, objective: str) -> None:
+def test_report_names_the_objective(tmp_path, objective):
     workload = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
     if objective == "relative":
         workload = workload.within(size=1000)

@@ -11,7 +11,6 @@ mechanism as soon as it is registered, and the page has it once ``make losses`` 
 import itertools
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +26,7 @@ from leastnoise._session import guard_measurements
 from leastnoise._strategies import PLANNERS, NotApplicable, PlanningProblem
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
 from leastnoise._trusted.linop import (
     AllRanges,
     Coarse,
@@ -102,7 +101,7 @@ class Row:
     ratios: dict[tuple[str, int], float]
 
     @property
-    def reason(self) -> str:
+    def reason(self):
         """Return why the loss is below 0.9 of the claim, or an empty text."""
         return REASONS.get((self.kind, self.name.partition(":")[0]), "")
 
@@ -143,7 +142,7 @@ REASONS: dict[tuple[str, ...], str] = {
 }
 
 
-def claim_of(budget: Budget, noise: str) -> Fraction:
+def claim_of(budget, noise):
     if isinstance(budget, ZCDP):
         return 2 * budget.rho if noise == Noise.ROUNDED_GAUSSIAN else budget.rho
     return (
@@ -153,12 +152,12 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
     )
 
 
-def in_measure(plan: Measurements, squared: float) -> float:
+def in_measure(plan, squared):
     """Return a loss in the measure of the noise: epsilon, mu squared, or rho."""
     return squared / 2 if plan.noise == Noise.DISCRETE_GAUSSIAN else squared
 
 
-def loss(plan: Measurements) -> float | None:
+def loss(plan):
     """Return the largest loss over all pairs of neighbours, or None if there are too many."""
     units = units_of(plan)
     if plan.privacy.neighbours == "replace" and len(units) ** 2 * units.shape[1] > 2**25:
@@ -166,21 +165,19 @@ def loss(plan: Measurements) -> float | None:
     return in_measure(plan, worst(plan, units))
 
 
-def privacy_of(
-    budget: Budget, neighbours: str, rows: int, bound: PerCellBound | None = None
-) -> Privacy:
+def privacy_of(budget, neighbours, rows, bound=None):
     return Privacy(budget, neighbours, "id" if rows > 1 or bound else None, rows, bound)
 
 
 def _row(
-    kind: str,
-    name: str,
-    budget: str,
-    domain: Domain,
-    blocks: Any,
-    units: list[tuple[str, int]],
-    bound: PerCellBound | None = None,
-) -> Row:
+    kind,
+    name,
+    budget,
+    domain,
+    blocks,
+    units,
+    bound=None,
+):
     declared, noise = KINDS[budget]
     claim, ratios = float(claim_of(declared, noise)), {}
     for unit in units:
@@ -192,7 +189,7 @@ def _row(
     return Row(kind, name, budget, claim, ratios)
 
 
-def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> Iterator[Row]:
+def strategies(units=UNITS, names=PLANNERS):
     """Yield the rows of all planners, on the first workloads that each supports."""
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in {**WORKLOADS, **OTHER_WORKLOADS.get(name, {})}.items():
@@ -240,7 +237,7 @@ CLASSES = {
 }
 
 
-def operator_examples() -> dict[str, Operator]:
+def operator_examples():
     """Return one operator of each class, by the name of the class."""
     examples = dict(_OPERATORS)
     for case in sorted(CASES, key=lambda case: case.operator.size):
@@ -249,7 +246,7 @@ def operator_examples() -> dict[str, Operator]:
     return examples
 
 
-def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def operators(units=UNITS):
     """Yield the rows of every operator: only it, with row weights, and next to the cells."""
     for (name, operator), (budget, (_, noise)) in itertools.product(
         operator_examples().items(), KINDS.items()
@@ -271,7 +268,7 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
             yield _row("operator", f"{name}: {label}", budget, domain, blocks, units)
 
 
-def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def sums(units=UNITS):
     """Yield the rows of sums with and without limits and contrasts, next to counts."""
     a = Factor(("a",), Identity(2))
     b = Factor(("b",), Identity(4))
@@ -321,21 +318,21 @@ def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 class _Recorder:
     """A series on made-up rows that records its steps."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series):
         self.series, self.steps = series, list[Any]()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self.series, name)
 
-    def choose(self, selection: Any) -> Any:
+    def choose(self, selection):
         self.steps.append(selection)
         return self.series.choose(selection)
 
-    def choose_quantile_cells(self, selection: Any) -> Any:
+    def choose_quantile_cells(self, selection):
         self.steps.append(selection)
         return self.series.choose_quantile_cells(selection)
 
-    def measure(self, plan: Measurements) -> Any:
+    def measure(self, plan):
         self.steps.append(plan)
         return self.series.measure(plan)
 
@@ -345,7 +342,7 @@ PLANE = Domain(a=Integers(0, 3), b=Integers(0, 3))
 CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 
 
-def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def mechanisms(units=UNITS):
     """Yield the rows of every data-dependent mechanism, with the losses of a run.
 
     They are the exact losses of its measurements and the charges of its private choices together.
@@ -370,7 +367,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
             )
 
 
-def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
+def mechanism_workloads():
     """Yield the names and workloads of the mechanisms that look at the data."""
     for name in BY_NAME:
         if name == "truncated_sums":
@@ -388,7 +385,7 @@ def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
             yield from ((name, row.workload) for row in ROWS if row.strategy == name)
 
 
-def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
+def _run(name, workload, privacy):
     """Return the largest share of the budget that a run loses, or None if unsupported."""
     try:
         plan = mechanism_for(name, workload).plan(workload, privacy, Search(name))
@@ -408,7 +405,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     return sum(_share(step, privacy) for step in series.steps)
 
 
-def _share(step: Any, privacy: Privacy) -> float:
+def _share(step, privacy):
     """Return a step's largest share of the budget: of epsilon, epsilon and delta, or rho."""
     budget = privacy.budget
     if isinstance(step, Measurements):
@@ -431,7 +428,7 @@ def _share(step: Any, privacy: Privacy) -> float:
     return float(step.epsilon / budget.epsilon)
 
 
-def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def guards(units=UNITS):
     """Yield the rows of the guard, which spends a share on rows read and rows used."""
     share = Fraction(1, 100)
     for budget, (declared, noise) in KINDS.items():
@@ -456,7 +453,7 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         )
 
 
-def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def bounds(units=UNITS):
     """Yield the rows of units with one row in each cell of an attribute, under Gaussian noise."""
     cells = {
         attribute: Factor((attribute,), Identity(DOMAIN.kind(attribute).size))
@@ -486,7 +483,7 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         )
 
 
-def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+def choices(units=UNITS):
     """Yield the row of the private choice, over all neighbours of tables of four cells."""
     ratios = {
         unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON)
@@ -495,7 +492,7 @@ def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     yield Row("choice", "LeastCost", "epsilon, Laplace", float(EPSILON), ratios)
 
 
-def rows() -> list[Row]:
+def rows():
     """Return the whole table; this takes some minutes."""
     return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *bounds(), *choices()]
 
@@ -528,7 +525,7 @@ shares are in one row.
 """
 
 
-def page(table_rows: list[Row]) -> str:
+def page(table_rows):
     """Return the page; names with the same shares under the same budgets share a line."""
     rows_of: dict[tuple[str, str, str], list[Row]] = {}
     for row in table_rows:
@@ -561,7 +558,7 @@ def page(table_rows: list[Row]) -> str:
     )
 
 
-def _triple(shares: list[str]) -> str:
+def _triple(shares):
     """Return the shares of units of one, two and three rows, or one number if equal."""
     return shares[0] if len(set(shares)) == 1 else ", ".join(filter(None, shares))
 
@@ -576,7 +573,7 @@ class Line(NamedTuple):
     reason: str
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text):
     """Read the rows of the page.
 
     Args:
@@ -604,13 +601,13 @@ def lines_of(text: str) -> list[Line]:
 TRIED_ELSEWHERE = {"k_norm"}
 
 
-def registered() -> dict[str, set[str]]:
+def registered():
     """Return the names of all strategies, operators and mechanisms, by kind."""
     strategies_here = {*PLANNERS} - TRIED_ELSEWHERE
     return {"strategy": strategies_here, "operator": CLASSES, "mechanism": set(BY_NAME)}
 
 
-def missing(lines: list[Line]) -> list[str]:
+def missing(lines):
     """Return the registered names that are not on the page."""
     listed = {(line.kind, line.name) for line in lines}
     return [

@@ -1,8 +1,6 @@
 """No releasable part loses more than it claims, and the page of losses is current."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
 from typing import get_args
 
 import pytest
@@ -22,16 +20,16 @@ LINES = losses.lines_of(PAGE.read_text(encoding="utf-8"))
 COMPARED = ("identity", "workload", "hierarchy", "fourier", "fourier_even", "residual", "covering")
 
 
-def check(row: Row) -> None:
+def check(row):
     assert row.ratios
     assert max(row.ratios.values()) <= 1 + 1e-9
 
 
-def listed(kind: str) -> set[str]:
+def listed(kind):
     return {line.name for line in LINES if line.kind == kind}
 
 
-def stale(lines: Iterable[Line], rows: Iterable[Row]) -> list[str]:
+def stale(lines, rows):
     """List the lines of the page that differ from rows computed now.
 
     A row on the page has the least share of several workloads.
@@ -49,7 +47,7 @@ def stale(lines: Iterable[Line], rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def test_everything_that_can_be_released_is_tried() -> None:
+def test_everything_that_can_be_released_is_tried():
     assert set(losses.operator_examples()) >= CLASSES
     mechanisms = {
         type(mechanism_for(name, workload)) for name, workload in losses.mechanism_workloads()
@@ -61,7 +59,7 @@ def test_everything_that_can_be_released_is_tried() -> None:
     assert {noise for _, noise in KINDS.values()} == set(Noise)
 
 
-def test_privacy_page_names_only_existing_code() -> None:
+def test_privacy_page_names_only_existing_code():
     """New names may be missing until ``make losses``; ``make release-check`` checks those."""
     assert len(LINES) > 100
     for kind, names in losses.registered().items():
@@ -70,14 +68,14 @@ def test_privacy_page_names_only_existing_code() -> None:
     assert listed("choice") == {row.name for row in losses.choices(FEW[:1])}
 
 
-def test_page_has_no_loss_above_its_claim() -> None:
+def test_page_has_no_loss_above_its_claim():
     for line in LINES:
         shares = [float(share) for share in line.shares.values()]
         assert max(shares) <= 1.0005, line
         assert min(shares) >= LEAST or line.reason in REASONS.values(), line
 
 
-def test_missing_name_and_changed_share_are_detected() -> None:
+def test_missing_name_and_changed_share_are_detected():
     # what is new is missing from the page until `make losses`
     new = losses.missing(LINES)
     missing = losses.missing([line for line in LINES if line.name != "haar"])
@@ -90,13 +88,13 @@ def test_missing_name_and_changed_share_are_detected() -> None:
 
 
 @pytest.mark.parametrize("strategy", sorted({*PLANNERS} - losses.TRIED_ELSEWHERE))
-def test_privacy_losses_match_the_claims(strategy: str) -> None:
+def test_privacy_losses_match_the_claims(strategy):
     (row,) = itertools.islice(losses.strategies(FEW, [strategy]), 1)
     check(row)
 
 
 @pytest.mark.parametrize("strategy", COMPARED)
-def test_page_has_the_losses_of_a_strategy(strategy: str) -> None:
+def test_page_has_the_losses_of_a_strategy(strategy):
     assert stale(LINES, losses.strategies(FEW[:1], [strategy])) == []
 
 
@@ -111,19 +109,17 @@ def test_page_has_the_losses_of_a_strategy(strategy: str) -> None:
         (losses.bounds, FEW),
     ],
 )
-def test_other_releases_lose_at_most_their_claim(
-    rows: Callable[..., Iterator[Row]], units: list[tuple[str, int]]
-) -> None:
+def test_other_releases_lose_at_most_their_claim(rows, units):
     tried_rows = list(rows(units))
     for row in tried_rows:
         check(row)
     assert stale(LINES, tried_rows) == []
 
 
-def test_private_choice_with_little_noise_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_choice_with_little_noise_is_detected(monkeypatch):
     """Reduce the scale by a factor of 1.25; the check of exact scales involves no chance."""
 
-    def too_little(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
+    def too_little(sensitivity, epsilon, size):
         top, bottom = real(sensitivity, epsilon, size)
         return top * 4, bottom * 5
 

@@ -5,8 +5,7 @@ cost relies on are those that are kept.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -60,13 +59,13 @@ UNITS = [
 TABLES: list[tuple[str, ...]] = [(), ("t",), ("a",), ("t", "a")]
 
 
-def rows_of(cells: tuple[tuple[int, ...], ...], pay: float | None = 2) -> pd.DataFrame:
+def rows_of(cells, pay=2):
     """Return two rows of one unit in each of some cells."""
     rows = pd.DataFrame([*cells, *cells], columns=list(SIZES))
     return rows.assign(id="u", pay=pay)
 
 
-def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
+def table_of(source, most, bound):
     measures = list(DOMAIN.measures)
     request = ReadRequest(
         attributes=list(SIZES),
@@ -78,7 +77,7 @@ def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
     )
 
 
-def blocks() -> Iterator[Block]:
+def blocks():
     """Yield each table of cells, and of prefix sums along t."""
     for names in TABLES:
         along_t: list[Callable[[int], Operator]] = [Identity]
@@ -91,9 +90,7 @@ def blocks() -> Iterator[Block]:
                 yield Block(factors, 1, measure)
 
 
-def plans(
-    block: Block, most: int, bound: PerCellBound | None, domain: Domain = DOMAIN
-) -> Iterator[Measurements]:
+def plans(block, most, bound, domain=DOMAIN):
     """Yield plans of one block, for both kinds of noise."""
     for budget, noise in (
         (PureDP(1), Noise.DISCRETE_LAPLACE),
@@ -103,7 +100,7 @@ def plans(
         yield Measurements(domain=domain, privacy=privacy, noise=noise, blocks=(block,))
 
 
-def answers_of(plan: Measurements, table: Table) -> np.ndarray:
+def answers_of(plan, table):
     """Return what the rows of a unit add to the queries."""
     ((_, answers),) = exact_answers(plan, table)
     return np.asarray(answers, dtype=np.float64).ravel()
@@ -111,7 +108,7 @@ def answers_of(plan: Measurements, table: Table) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("most", "bound"), BOUNDS, ids=str)
-def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCellBound | None) -> None:
+def test_no_unit_changes_more_than_its_plan_costs(most, bound):
     pays = (2, -90, 10**12, None)
     tables = [
         table_of(rows_of(cells, pay), most, bound)
@@ -135,7 +132,7 @@ HIDDEN = Domain(
 )
 
 
-def unit_with_nulls(number: int, generator: np.random.Generator) -> pd.DataFrame:
+def unit_with_nulls(number, generator):
     """Return rows of a unit with nulls and values outside the domain in every column."""
     rows = {
         "t": generator.choice(np.array([0, 1, 7, None], dtype=object), number),
@@ -150,9 +147,7 @@ def unit_with_nulls(number: int, generator: np.random.Generator) -> pd.DataFrame
     [(1, None), (2, PerCellBound(1, "t")), (4, PerCellBound(2, "a"))],
     ids=str,
 )
-def test_no_unit_changes_more_by_rows_with_nulls(
-    most: int, bound: PerCellBound | None, tmp_path: Path
-) -> None:
+def test_no_unit_changes_more_by_rows_with_nulls(most, bound, tmp_path):
     """Rows in hidden cells are counted, chosen and bounded like any others."""
     measures = list(HIDDEN.measures)
     unit: dict[str, Any] = {"unit_column": "id", "max_rows": most, "max_per_cell": bound}

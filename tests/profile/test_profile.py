@@ -3,7 +3,6 @@
 import tomllib
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,13 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._profile import Profile, number_edges, round_down
+from leastnoise._profile import number_edges, round_down
 
 ROWS = 6000
 SEED = 11
 
 
-def people(rows: int = ROWS) -> pd.DataFrame:
+def people(rows=ROWS):
     """A table of numbers, whole numbers, dates, truth values and texts, each with a known law."""
     random = np.random.default_rng(SEED)
     days = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 900, rows), unit="D")
@@ -37,19 +36,19 @@ def people(rows: int = ROWS) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def pure(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+def pure(tmp_path_factory):
     """A profile under pure differential privacy."""
     folder = tmp_path_factory.mktemp("pure")
     return ln.profile(people(), epsilon=1, out=folder / "profile", seed=SEED)
 
 
-def drafted(profile: Profile) -> dict[str, Any]:
+def drafted(profile):
     """The attributes of a drafted spec."""
     domain: dict[str, Any] = tomllib.loads(profile.draft.read_text(encoding="utf-8"))["domain"]
     return domain
 
 
-def test_findings_hold_the_true_values(pure: Profile) -> None:
+def test_findings_hold_the_true_values(pure):
     columns = pure.findings.by_column()
     table = people()
     assert pure.findings.rows.low <= ROWS <= pure.findings.rows.high
@@ -60,7 +59,7 @@ def test_findings_hold_the_true_values(pure: Profile) -> None:
             assert quartile.low <= truth <= quartile.high
 
 
-def test_draft_bounds_hold_nearly_all_rows(pure: Profile) -> None:
+def test_draft_bounds_hold_nearly_all_rows(pure):
     domain = drafted(pure)
     low, high = domain["age"]["integers"]
     assert low <= 18
@@ -77,7 +76,7 @@ def test_draft_bounds_hold_nearly_all_rows(pure: Profile) -> None:
 
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", "All columns"), ("de", "Alle Spalten")])
-def test_page_lists_every_column(pure: Profile, language: str, sentence: str) -> None:
+def test_page_lists_every_column(pure, language, sentence):
     name = "profile.html" if language == "en" else f"profile.{language}.html"
     page = (pure.out / name).read_text(encoding="utf-8")
     assert f'<html lang="{language}">' in page
@@ -86,14 +85,14 @@ def test_page_lists_every_column(pure: Profile, language: str, sentence: str) ->
     assert "<script" not in page
 
 
-def test_hidden_cells_are_empty_in_small_data(tmp_path: Path) -> None:
+def test_hidden_cells_are_empty_in_small_data(tmp_path):
     small = ln.profile(people(20), epsilon="1/10", out=tmp_path / "profile", seed=SEED)
     assert all(not column.describes_values for column in small.findings.columns)
     assert "domain" not in tomllib.loads(small.draft.read_text(encoding="utf-8"))
     assert "Too noisy" in small.page.read_text(encoding="utf-8")
 
 
-def test_profile_reports_lines_that_are_not_rows(pure: Profile, tmp_path: Path) -> None:
+def test_profile_reports_lines_that_are_not_rows(pure, tmp_path):
     (tmp_path / "x.csv").write_text("age,sex\n" + "3,F,\n" * 5000, encoding="utf-8")
     empty = ln.profile(tmp_path / "x.csv", epsilon=1, out=tmp_path / "profile", seed=SEED)
     sentence = "In a CSV file, lines with more or fewer fields than the header are not rows."
@@ -101,7 +100,7 @@ def test_profile_reports_lines_that_are_not_rows(pure: Profile, tmp_path: Path) 
     assert sentence not in pure.page.read_text(encoding="utf-8")
 
 
-def test_whole_column_named_like_an_argument_is_profiled(pure: Profile) -> None:
+def test_whole_column_named_like_an_argument_is_profiled(pure):
     assert pure.findings.by_column()["weight"].describes_values
 
 
@@ -114,20 +113,20 @@ def test_whole_column_named_like_an_argument_is_profiled(pure: Profile) -> None:
         ({"unit": "nobody", "max_rows": 2}, "column of the data"),
     ],
 )
-def test_unit_must_be_stated(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+def test_unit_must_be_stated(tmp_path, arguments, message):
     table = pd.DataFrame({"person_id": [1, 2], "age": [20, 30]})
     with pytest.raises(ln.InputError, match=message):
         ln.profile(table, epsilon=1, out=tmp_path / "profile", seed=SEED, **arguments)
     assert not list(tmp_path.iterdir())
 
 
-def test_data_without_a_countable_column_are_refused(tmp_path: Path) -> None:
+def test_data_without_a_countable_column_are_refused(tmp_path):
     with pytest.raises(ln.InputError, match="A profile needs a column"):
         ln.profile(pd.DataFrame({"comments": ["a"]}), epsilon=1, out=tmp_path / "p", seed=SEED)
 
 
 @pytest.mark.parametrize("kind", ["whole", "number"])
-def test_edges_ascend_within_exact_numbers(kind: str) -> None:
+def test_edges_ascend_within_exact_numbers(kind):
     edges = number_edges(kind, has_years=True)
     assert all(low < high for low, high in pairwise(edges))
     assert max(map(abs, edges)) == 10**15
@@ -135,11 +134,11 @@ def test_edges_ascend_within_exact_numbers(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [("1/3", "0.3333"), ("2", "2"), ("12345.6", "12340")])
-def test_budget_is_rounded_down(value: str, text: str) -> None:
+def test_budget_is_rounded_down(value, text):
     assert round_down(Fraction(value)) == text
 
 
-def test_seeded_profile_is_marked_and_kept_apart(pure: Profile) -> None:
+def test_seeded_profile_is_marked_and_kept_apart(pure):
     for name in ("spec.toml", "profile.toml", "request.toml"):
         text = (pure.out / name).read_text(encoding="utf-8")
         assert "NOT PRIVATE" in text
@@ -153,14 +152,14 @@ def test_seeded_profile_is_marked_and_kept_apart(pure: Profile) -> None:
 
 
 @pytest.mark.parametrize("out", ["profile", "elsewhere/profile"])
-def test_lost_ledger_of_a_stopped_profile_is_noticed(tmp_path, monkeypatch, out: str) -> None:
+def test_lost_ledger_of_a_stopped_profile_is_noticed(tmp_path, monkeypatch, out):
     """Its categories were paid, and lie two folders deep; a new ledger would not know that."""
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     source = tmp_path / "data" / "people.csv"
     people(600)[["region", "age"]].to_csv(source, index=False)
 
-    def run(name: str) -> Profile:
+    def run(name):
         folder = tmp_path if name.startswith("elsewhere") else source.parent
         return ln.profile(source, epsilon=1, delta="1e-6", out=folder / name, unit="row")
 
@@ -177,7 +176,7 @@ def test_lost_ledger_of_a_stopped_profile_is_noticed(tmp_path, monkeypatch, out:
     assert not ledger.exists()
 
 
-def test_profile_that_the_ledger_cannot_pay_spends_nothing(tmp_path: Path) -> None:
+def test_profile_that_the_ledger_cannot_pay_spends_nothing(tmp_path):
     people(100).to_csv(tmp_path / "people.csv", index=False)
     budget = ln.Privacy(ln.ApproxDP("7/10", "1e-6"))
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", budget)
@@ -190,7 +189,7 @@ def test_profile_that_the_ledger_cannot_pay_spends_nothing(tmp_path: Path) -> No
     assert not (tmp_path / "profile").exists()
 
 
-def test_tables_do_not_depend_on_the_values_of_python_objects(tmp_path: Path) -> None:
+def test_tables_do_not_depend_on_the_values_of_python_objects(tmp_path):
     answers = [["yes", "no"] * 200, [5, *["yes", "no"] * 200]]
     specs = []
     for number, values in enumerate(answers):

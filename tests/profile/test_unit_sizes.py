@@ -3,7 +3,6 @@
 import tomllib
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,6 @@ import pytest
 import leastnoise as ln
 from leastnoise._plan import PlanDetails
 from leastnoise._profile import (
-    Profile,
-    UnitSizes,
     describe_unit_sizes,
     plan_unit_sizes,
     unit_size_cells,
@@ -23,12 +20,12 @@ UNITS = 5000
 SEED = 3
 
 
-def unit_sizes(units: int = UNITS) -> np.ndarray:
+def unit_sizes(units=UNITS):
     """Numbers of rows with a long tail: half of the units have one row."""
     return np.minimum(np.random.default_rng(SEED).zipf(2.0, units), 5000)
 
 
-def visits(units: int = UNITS) -> pd.DataFrame:
+def visits(units=UNITS):
     """A table with one row for each visit of a patient."""
     patients = np.repeat(np.arange(units), unit_sizes(units))
     frame = pd.DataFrame({"patient_id": patients, "age": patients % 90})
@@ -36,13 +33,13 @@ def visits(units: int = UNITS) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+def seeded(tmp_path_factory):
     """A seeded profile that takes max_rows from the histogram."""
     out = tmp_path_factory.mktemp("seeded") / "profile"
     return ln.profile(visits(), epsilon=4, out=out, unit="patient_id", seed=SEED)
 
 
-def test_findings_hold_the_true_units_and_rows(seeded: Profile) -> None:
+def test_findings_hold_the_true_units_and_rows(seeded):
     stated = seeded.findings.unit_sizes
     sizes = unit_sizes()
     assert stated is not None
@@ -60,7 +57,7 @@ def test_findings_hold_the_true_units_and_rows(seeded: Profile) -> None:
     assert stated.limits[-1].cut_rows is None
 
 
-def test_draft_and_tables_take_max_rows_from_the_units(seeded: Profile) -> None:
+def test_draft_and_tables_take_max_rows_from_the_units(seeded):
     sizes = unit_sizes()
     draft = tomllib.loads(seeded.draft.read_text(encoding="utf-8"))
     tables = tomllib.loads((seeded.out / "profile.toml").read_text(encoding="utf-8"))
@@ -79,12 +76,12 @@ def test_draft_and_tables_take_max_rows_from_the_units(seeded: Profile) -> None:
         ("profile.de.html", ["Zeilen je Einheit", "Der Entwurf enthält max_rows = ", "6 bis 7"]),
     ],
 )
-def test_page_shows_the_rows_of_units(seeded: Profile, file: str, sentences: list[str]) -> None:
+def test_page_shows_the_rows_of_units(seeded, file, sentences):
     page = (seeded.out / file).read_text(encoding="utf-8")
     assert all(sentence in page for sentence in sentences)
 
 
-def test_stated_max_rows_stays_in_the_tables(tmp_path: Path) -> None:
+def test_stated_max_rows_stays_in_the_tables(tmp_path):
     arguments = {"unit": "patient_id", "max_rows": 2, "seed": SEED}
     profile = ln.profile(visits(), epsilon=4, out=tmp_path / "p", **arguments)
     tables = tomllib.loads((profile.out / "profile.toml").read_text(encoding="utf-8"))
@@ -93,7 +90,7 @@ def test_stated_max_rows_stays_in_the_tables(tmp_path: Path) -> None:
     assert draft["privacy"]["unit"]["max_rows"] > 2
 
 
-def test_few_units_give_no_limit(tmp_path: Path) -> None:
+def test_few_units_give_no_limit(tmp_path):
     few = ln.profile(visits(5), epsilon="1/10", out=tmp_path / "p", unit="patient_id", seed=SEED)
     assert few.findings.unit_sizes is not None
     assert not few.findings.unit_sizes.has_units
@@ -102,14 +99,14 @@ def test_few_units_give_no_limit(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def repeated() -> list[UnitSizes]:
+def repeated():
     """The findings of forty seeded histograms of the same units."""
     plan = plan_unit_sizes(ln.Privacy(ln.PureDP("1/4"), unit_column="patient_id"))
     rows = visits()
     return [describe_unit_sizes(ln.release(plan, rows, seed=seed)) for seed in range(40)]
 
 
-def test_intervals_cover_in_seeded_histograms(repeated: list[UnitSizes]) -> None:
+def test_intervals_cover_in_seeded_histograms(repeated):
     sizes = unit_sizes()
     misses = np.zeros(3)
     for findings in repeated:
@@ -124,25 +121,25 @@ def test_intervals_cover_in_seeded_histograms(repeated: list[UnitSizes]) -> None
     assert (misses <= 8).all()  # of 40 at 5%, 9 or more have probability 0.0003
 
 
-def test_drafted_limits_are_near_the_share_of_units(repeated: list[UnitSizes]) -> None:
+def test_drafted_limits_are_near_the_share_of_units(repeated):
     sizes = unit_sizes()
     limits = [findings.max_rows for findings in repeated]
     assert min((sizes <= limit).mean() for limit in limits) > 0.88
     assert max(limits) <= 3 * np.quantile(sizes, 0.97)
 
 
-def test_cells_tell_small_sizes_apart_and_have_no_gap() -> None:
+def test_cells_tell_small_sizes_apart_and_have_no_gap():
     cells = unit_size_cells()
     assert cells[:5] == tuple((size, size) for size in range(1, 6))
     assert all(after[0] == before[1] + 1 for before, after in pairwise(cells))
 
 
-def test_profile_with_units_is_paid_once_and_resumed(tmp_path: Path, monkeypatch) -> None:
+def test_profile_with_units_is_paid_once_and_resumed(tmp_path, monkeypatch):
     """The histogram and the tables cost the epsilon together; a stop costs nothing more."""
     source = tmp_path / "visits.parquet"
     visits(800).to_parquet(source)
 
-    def run() -> Profile:
+    def run():
         return ln.profile(source, epsilon=1, total=2, out=tmp_path / "p", unit="patient_id")
 
     with monkeypatch.context() as patch:
@@ -167,7 +164,7 @@ def test_profile_with_units_is_paid_once_and_resumed(tmp_path: Path, monkeypatch
         run()
 
 
-def test_search_and_units_and_tables_share_an_approximate_budget(tmp_path: Path) -> None:
+def test_search_and_units_and_tables_share_an_approximate_budget(tmp_path):
     source = tmp_path / "visits.parquet"
     visits(800).assign(sex="F").to_parquet(source)
     arguments = {"epsilon": 1, "delta": "1e-6", "unit": "patient_id", "out": tmp_path / "p"}
@@ -178,7 +175,7 @@ def test_search_and_units_and_tables_share_an_approximate_budget(tmp_path: Path)
     assert 9 * sizes.mu_squared == pytest.approx(tables.mu_squared, rel=1e-6)
 
 
-def test_units_by_rows_have_neither_guard_nor_further_attributes() -> None:
+def test_units_by_rows_have_neither_guard_nor_further_attributes():
     plan = plan_unit_sizes(ln.Privacy(ln.PureDP(1), unit_column="patient_id"))
     assert ln.Plan.from_json(plan.to_json()) == plan
     with pytest.raises(ln.InputError, match="cannot have a guard"):

@@ -100,7 +100,7 @@ def test_progress_restarts_its_clock_after_last_row(monkeypatch):
     monkeypatch.setattr(_progress.time, "perf_counter", lambda: clock[0])
     line = _progress.Progress("reading, writing")
 
-    def text_and_time(seconds: float) -> tuple[str, str]:
+    def text_and_time(seconds):
         share = line._done_share(seconds)
         return line._text, _progress.describe_time(seconds, share, line._work_start)
 

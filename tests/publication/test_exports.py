@@ -43,7 +43,7 @@ def test_help_and_docstring_describe_every_export():
 def change_manifest(laplace, tmp_path):
     """Return a function that copies a stored release and changes the manifest of the copy."""
 
-    def copy(change) -> Path:
+    def copy(change):
         out = shutil.copytree(laplace, tmp_path / "out")
         manifest = json.loads((out / "manifest.json").read_text())
         change(manifest)
@@ -89,7 +89,7 @@ def test_whole_privacy_loss_is_stated(change_manifest):
         "guard_noise_std": 40.0,
     }
 
-    def add_guard(manifest) -> None:
+    def add_guard(manifest):
         manifest["receipt"] = guard
         manifest["privacy"]["parameters"] = {"epsilon": "100/99"}
 

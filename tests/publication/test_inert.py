@@ -9,7 +9,6 @@ import subprocess
 import sys
 import unicodedata
 import zipfile
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import openpyxl
@@ -82,7 +81,7 @@ ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 
 
 @pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def releases(tmp_path_factory):
     """Write releases of categories found in rows and of categories with control characters."""
     folder = tmp_path_factory.mktemp("inert")
     rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
@@ -104,20 +103,20 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["found", "given"])
-def released(request: pytest.FixtureRequest, releases: Path) -> Path:
+def released(request, releases):
     return releases / request.param
 
 
-def labels(release: Path) -> list[str]:
+def labels(release):
     return [str(label) for label in ln.read_release(release).frame("q1")["agent"]]
 
 
-def column(path: Path, name: str) -> list[str]:
+def column(path, name):
     with path.open(encoding="utf-8", newline="") as file:
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_csv_is_inert_and_parquet_keeps_texts(releases: Path, released: Path) -> None:
+def test_csv_is_inert_and_parquet_keeps_texts(releases, released):
     arguments = [
         "round",
         str(released),
@@ -144,7 +143,7 @@ def test_csv_is_inert_and_parquet_keeps_texts(releases: Path, released: Path) ->
     ).to_pylist() == labels(released)
 
 
-def test_workbooks_hold_texts_and_no_formulas(released: Path) -> None:
+def test_workbooks_hold_texts_and_no_formulas(released):
     sheet = openpyxl.load_workbook(released / "answers.xlsx").worksheets[1]
     (cells,) = (column[5:] for column in sheet.iter_cols(2, 2))
     assert {(cell.data_type, cell.hyperlink) for cell in cells} == {("s", None)}
@@ -156,7 +155,7 @@ def test_workbooks_hold_texts_and_no_formulas(released: Path) -> None:
     )
 
 
-def test_reports_escape_texts(released: Path) -> None:
+def test_reports_escape_texts(released):
     page = Page((released / "report.html").read_text(encoding="utf-8"))
     assert [page.tags.count(tag) for tag in ("script", "img", "b", "h1", "style")] == [
         1,
@@ -168,7 +167,7 @@ def test_reports_escape_texts(released: Path) -> None:
     assert set(labels(released)) <= {cell.rstrip("\n") for cell in page.cells}
 
 
-def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
+def test_sdmx_holds_texts_behind_codes(released):
     """Control characters, which XML does not allow, are missing; other texts are whole."""
     root = ET.parse(released / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
     printable_labels = [
@@ -185,10 +184,10 @@ def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
     assert all(re.match(r"[A-Z0-9]|-5: ", field) for field in fields)
 
 
-def test_terminals_act_on_nothing(released: Path) -> None:
+def test_terminals_act_on_nothing(released):
     """Tables for people escape control characters; JSON is read back unchanged."""
 
-    def printed(command: str, *arguments: str) -> str:
+    def printed(command, *arguments):
         command_line = [command, str(released), *arguments]
         done = CliRunner().invoke(
             program, command_line, env={"COLUMNS": "300"}, catch_exceptions=False
@@ -208,7 +207,7 @@ def test_terminals_act_on_nothing(released: Path) -> None:
 
 
 @pytest.mark.slow
-def test_refusals_escape_terminal_characters(releases: Path) -> None:
+def test_refusals_escape_terminal_characters(releases):
     where = ["answer", str(releases / "given"), "--where", "agent=\x1b[2J\u202e"]
     command = [sys.executable, "-c", "from leastnoise._cli import main; main()", *where]
     refused = subprocess.run(
@@ -217,7 +216,7 @@ def test_refusals_escape_terminal_characters(releases: Path) -> None:
     assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
 
 
-def test_reprs_escape_control_characters() -> None:
+def test_reprs_escape_control_characters():
     domain = ln.Domain(
         agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)}
     )
@@ -234,7 +233,7 @@ def test_reprs_escape_control_characters() -> None:
 
 
 @pytest.mark.slow
-def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charts_hold_no_elements_of_labels(released, monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS", raising=False)
     chart = ln.read_release(released).plot("q1")
     text = chart.to_html()
@@ -259,7 +258,7 @@ NAMES = (TAG, LINK, "=1+1", "@a", "-b", "<!--", "]]>", "a|b", "`c`")
 
 
 @pytest.fixture(scope="module")
-def hostile_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_names(tmp_path_factory):
     """A release whose attributes, measures, columns, labels and texts for readers are hostile."""
     folder = tmp_path_factory.mktemp("names")
     domain = ln.Domain(
@@ -282,7 +281,7 @@ def hostile_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("form", ["review", "notebook"])
-def test_markdown_of_hostile_names_is_plain_text(hostile_names: Path, form: str) -> None:
+def test_markdown_of_hostile_names_is_plain_text(hostile_names, form):
     import markdown
 
     text = ln.export(hostile_names, form)
@@ -296,7 +295,7 @@ def test_markdown_of_hostile_names_is_plain_text(hostile_names: Path, form: str)
     assert TAG in "".join(page.words)
 
 
-def test_files_of_hostile_names_are_inert(hostile_names: Path) -> None:
+def test_files_of_hostile_names_are_inert(hostile_names):
     page = Page((hostile_names / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("script") == 1
     assert not [link for link in page.links if link.startswith("javascript")]
@@ -319,7 +318,7 @@ def test_files_of_hostile_names_are_inert(hostile_names: Path) -> None:
         assert not [text for text in texts if text[:1] in ("=", "@") or text[:2] == "-b"], path
 
 
-def test_report_saves_tables_by_the_same_rule() -> None:
+def test_report_saves_tables_by_the_same_rule():
     """The rule of ``report.js``, run by Node over the same texts."""
     node = shutil.which("node")
     if node is None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import warnings
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -26,7 +25,7 @@ MANDATORY = {
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(tmp_path_factory):
     """A seeded release with periods, missing values, bins and a statistic, and its metadata."""
     out = tmp_path_factory.mktemp("published") / "release"
     domain = ln.Domain(
@@ -55,7 +54,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_csvw_validates_with_the_csvw_package(published: Path, tmp_path: Path) -> None:
+def test_csvw_validates_with_the_csvw_package(published, tmp_path):
     csvw = pytest.importorskip("csvw", reason=ADVICE)
     metadata = published / "csv-metadata.json"
     assert csvw.CSVW(str(metadata), validate=True).is_valid
@@ -72,7 +71,7 @@ def test_csvw_validates_with_the_csvw_package(published: Path, tmp_path: Path) -
         assert not csvw.CSVW(str(broken / metadata.name), validate=True).is_valid
 
 
-def test_dcat_entry_has_the_mandatory_properties(published: Path) -> None:
+def test_dcat_entry_has_the_mandatory_properties(published):
     rdflib = pytest.importorskip("rdflib", reason=ADVICE)
     graph = rdflib.Graph().parse(published / "dcat.jsonld", format="json-ld")
     for kind, properties in MANDATORY.items():

@@ -280,7 +280,7 @@ def test_sum_of_cells_omits_rows_its_table_omits():
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_reading_words_say_whether_tables_agree(complete: bool):
+def test_reading_words_say_whether_tables_agree(complete):
     domain = ln.Domain(sex=["F", "M"], zone=["north", "south"])
     workload = ln.marginals(domain.as_complete() if complete else domain, upto=2)
     rows = pd.DataFrame({"sex": ["F", "M"] * 30, "zone": ["north", "south"] * 30})

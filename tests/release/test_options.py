@@ -108,7 +108,7 @@ guard = "1/100"
 """
 
 
-def test_option_names_agree_in_spec_page_and_value(tmp_path: Path) -> None:
+def test_option_names_agree_in_spec_page_and_value(tmp_path):
     names = [field.name for field in fields(Options)]
     page = (
         (ROOT / "docs" / "spec.md")
@@ -132,7 +132,7 @@ def test_option_names_agree_in_spec_page_and_value(tmp_path: Path) -> None:
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
 
-def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> None:
+def test_options_survive_manifest_and_ledger(observation, tmp_path):
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())
     target = write(build_release(observation, options), tmp_path / "out")
@@ -144,7 +144,7 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> Non
     assert ReleaseRequest.from_text(request.to_text()) == request
 
 
-def test_empty_label_is_refused() -> None:
+def test_empty_label_is_refused():
     with pytest.raises(ln.InputError, match="labels sex F must be a text of one line"):
         Options(labels={"sex": {"F": ""}})
 
@@ -159,7 +159,7 @@ def test_empty_label_is_refused() -> None:
         '{"options": {"x": 1}}',
     ],
 )
-def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
+def test_options_unknown_to_the_ledger_are_refused(text):
     with pytest.raises(ln.LedgerError, match="options is unreadable"):
         ReleaseRequest.from_text(text)
 
@@ -194,12 +194,12 @@ def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
         ),
     ],
 )
-def test_wrong_values_are_refused(name: str, value: object, allowed: str) -> None:
+def test_wrong_values_are_refused(name, value, allowed):
     with pytest.raises(ln.InputError, match=re.escape(f"{name} must be {allowed}")):
         ln.Options(**{name: value})
 
 
-def test_worst_objective_margins_use_the_level() -> None:
+def test_worst_objective_margins_use_the_level():
     domain = ln.Domain(a=["x", "y"], b=[str(number) for number in range(9)])
     workload = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(
         domain, ways=1, of=["b"]

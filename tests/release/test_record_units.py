@@ -1,7 +1,5 @@
 """Synthetic households, weights and whole numbers, and the page that compares them."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +13,7 @@ HOUSEHOLDS = 3000
 SHARED = ["region", "size"]
 
 
-def persons() -> pd.DataFrame:
+def persons():
     """Rows of persons in households of one to five, with survey weights."""
     random = np.random.default_rng(4)
     size = random.choice([1, 2, 3, 4, 5], HOUSEHOLDS, p=[0.3, 0.3, 0.2, 0.15, 0.05])
@@ -52,7 +50,7 @@ WORKLOAD = (
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released(tmp_path_factory):
     """A seeded release of persons and households."""
     out = tmp_path_factory.mktemp("released") / "release"
     privacy = ln.Privacy(ln.PureDP(2), unit_column="household", max_rows=5)
@@ -63,12 +61,12 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def release(released: Path) -> ln.Release:
+def release(released):
     """The release, read from its directory."""
     return ln.read_release(released)
 
 
-def distances(records, release: ln.Release) -> dict[str, float]:
+def distances(records, release):
     """Differences over margins, of the tables that the records can answer."""
     ratios = {
         table.name: records.distance(table) / table.typical_margin for table in release.tables
@@ -77,7 +75,7 @@ def distances(records, release: ln.Release) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("size", [None, "size"])
-def test_units_agree_with_released_units_and_share_values(release, size: str | None) -> None:
+def test_units_agree_with_released_units_and_share_values(release, size):
     records = make_records(release.outcome, seed=1, units=True, size=size)
     frame = pd.DataFrame(records.columns())
     households = frame.groupby("household")
@@ -91,13 +89,13 @@ def test_units_agree_with_released_units_and_share_values(release, size: str | N
     assert max(distances(records, release).values()) < 2
 
 
-def test_units_have_as_many_rows_as_their_size_says(release) -> None:
+def test_units_have_as_many_rows_as_their_size_says(release):
     frame = release.synthesize(seed=3, size="size", library="pandas")
     households = frame.groupby("household")
     assert (households.size() == households["size"].first()).all()
 
 
-def families() -> pd.DataFrame:
+def families():
     """Persons in households: couples and their children, or old couples."""
     random = np.random.default_rng(8)
     has_children = random.random(1500) < 0.4
@@ -110,7 +108,7 @@ def families() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("groups", ["cells", "level"])
-def test_members_follow_counts_of_units_by_age(groups: str) -> None:
+def test_members_follow_counts_of_units_by_age(groups):
     if groups == "cells":
         along = ln.identity()
     else:
@@ -139,7 +137,7 @@ def test_members_follow_counts_of_units_by_age(groups: str) -> None:
         assert shares[0] == pytest.approx(shares[1], abs=0.01)
 
 
-def test_units_of_fewer_rows_keep_their_share(release) -> None:
+def test_units_of_fewer_rows_keep_their_share(release):
     frame = release.synthesize(rows=700, seed=3, units=True, library="pandas")
     expected = 700 * HOUSEHOLDS / len(persons())
     assert frame["household"].nunique() == pytest.approx(expected, rel=0.03)
@@ -173,7 +171,7 @@ top_down = true
 """
 
 
-def test_impossible_rows_stay_out_of_units(tmp_path: Path) -> None:
+def test_impossible_rows_stay_out_of_units(tmp_path):
     persons().to_parquet(tmp_path / "persons.parquet")
     (tmp_path / "spec.toml").write_text(SPEC)
     arguments = ["release", tmp_path / "spec.toml", "--out", tmp_path / "release", "--seed", "1"]
@@ -187,7 +185,7 @@ def test_impossible_rows_stay_out_of_units(tmp_path: Path) -> None:
         assert (frame.groupby("household")[SHARED].nunique() == 1).all(axis=None)
 
 
-def test_weights_add_up_to_released_sums(release) -> None:
+def test_weights_add_up_to_released_sums(release):
     records = make_records(release.outcome, seed=1, weight="weight")
     frame = pd.DataFrame(records.columns())
     assert frame["weight"].between(0, 5).all()
@@ -199,7 +197,7 @@ def test_weights_add_up_to_released_sums(release) -> None:
         release.synthesize(weight="income")
 
 
-def test_whole_numbers_fill_their_bins() -> None:
+def test_whole_numbers_fill_their_bins():
     domain = ln.Domain(small=ln.Bins(0, 20, 2), half=ln.Edges(["0.2", "0.8", "2"])).as_complete()
     data = pd.DataFrame({"small": [1.0, 12.0] * 50, "half": [0.2, 1.0] * 50})
     release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(50)), data, seed=1)
@@ -212,11 +210,11 @@ def test_whole_numbers_fill_their_bins() -> None:
         release.synthesize(whole_numbers=["half"])
 
 
-def test_wide_bins_of_whole_edges_give_whole_numbers(release) -> None:
+def test_wide_bins_of_whole_edges_give_whole_numbers(release):
     assert release.synthesize(rows=50, library="pandas")["income"].dtype == np.int64
 
 
-def test_page_compares_the_tables_in_each_language(released: Path, tmp_path: Path) -> None:
+def test_page_compares_the_tables_in_each_language(released, tmp_path):
     arguments = [released, "--out", tmp_path / "a.csv", "--page", tmp_path / "a.html", "--units"]
     done = CliRunner().invoke(program, ["synthesize", *map(str, arguments)])
     assert done.exit_code == 0, done.output

@@ -1,7 +1,6 @@
 """Synthetic records: whole counts, values of the right cells, and refusals."""
 
 import resource
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,12 +11,12 @@ import leastnoise as ln
 from leastnoise._cli import program
 from leastnoise._estimation import Mixture, draw_records, round_systematically
 from leastnoise._publication import write_records
-from leastnoise._release import AnswerTable, make_records
+from leastnoise._release import make_records
 
 ROWS = 3000
 
 
-def people() -> pd.DataFrame:
+def people():
     """Return random rows with texts, numbers and dates."""
     random = np.random.default_rng(1)
     values = {
@@ -52,23 +51,23 @@ PAIRS = ln.marginals(
 
 
 def released(
-    workload: ln.Workload,
-    data: object,
-    budget: object = None,
-    out: Path | None = None,
-    **options: object,
-) -> ln.Release:
+    workload,
+    data,
+    budget=None,
+    out=None,
+    **options,
+):
     """Return a seeded release of a workload."""
     return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)
 
 
-def synthesized(*arguments: object) -> str:
+def synthesized(*arguments):
     """Return the output of the command `synthesize`, and its error if it fails."""
     done = CliRunner().invoke(program, ["synthesize", *map(str, arguments)])
     return done.output + str(done.exception or "")
 
 
-def allowed(table: AnswerTable) -> float:
+def allowed(table):
     """Return the margin of the answers plus the sampling error of the drawn records."""
     return table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 
@@ -76,7 +75,7 @@ def allowed(table: AnswerTable) -> float:
 @pytest.mark.parametrize(
     ("whole", "shares"), [(0, [1.0]), (7, [0.5, 0.25, 0.25]), (1000, [0.1] * 10), (3, [1e-9, 1.0])]
 )
-def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[float]) -> None:
+def test_systematic_rounding_moves_no_number_by_one(whole, shares):
     exact = whole * np.array(shares) / sum(shares)
     draws = np.array(
         [
@@ -89,7 +88,7 @@ def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[flo
     assert np.abs(draws.mean(axis=0) - exact).max() < 5 * 0.5 / np.sqrt(400)
 
 
-def test_records_match_each_kind_of_model() -> None:
+def test_records_match_each_kind_of_model():
     random = np.random.default_rng(3)
     mixture = Mixture(
         random.dirichlet(np.ones(6)),
@@ -108,7 +107,7 @@ def test_records_match_each_kind_of_model() -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> None:
+def test_records_are_read_back_into_their_cells(tmp_path, ending):
     release = released(PAIRS, people())
     records = make_records(release.outcome, seed=4)
     assert abs(len(records.codes) - ROWS) < 60
@@ -127,7 +126,7 @@ def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> 
     assert all(records.distance(table) < allowed(table) for table in release.tables)
 
 
-def test_bins_and_periods_are_filled_evenly() -> None:
+def test_bins_and_periods_are_filled_evenly():
     days = ln.queries(DOMAIN, weekday="identity") + ln.queries(DOMAIN, cost="identity")
     release = released(days, people())
     frame = release.synthesize(5000, library="pandas")
@@ -144,7 +143,7 @@ def test_bins_and_periods_are_filled_evenly() -> None:
 
 
 @pytest.mark.parametrize("regime", ["model_bins", "model_tables"])
-def test_model_gives_its_own_records(regime: str) -> None:
+def test_model_gives_its_own_records(regime):
     pairs = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "kind"])
     release = released(
         pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model"
@@ -158,7 +157,7 @@ def test_model_gives_its_own_records(regime: str) -> None:
         ) < allowed(table)
 
 
-def test_records_need_cells_and_bounded_numbers() -> None:
+def test_records_need_cells_and_bounded_numbers():
     skew, total = ln.queries(DOMAIN, age={"matrix": [[1, 0, 1, 0]]}), ln.queries(DOMAIN)
     for release, message in (
         (released(skew, people()), "which this release does not determine"),
@@ -172,7 +171,7 @@ def test_records_need_cells_and_bounded_numbers() -> None:
             release.synthesize(rows)
 
 
-def test_synthesize_prints_distance_to_tables(tmp_path: Path) -> None:
+def test_synthesize_prints_distance_to_tables(tmp_path):
     released(
         ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out"
     )
@@ -185,7 +184,7 @@ def test_synthesize_prints_distance_to_tables(tmp_path: Path) -> None:
     assert "ends in .csv or .parquet" in synthesized(*arguments, tmp_path / "people.txt")
 
 
-def test_record_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_record_file_is_written_whole_or_not_at_all(tmp_path):
     released(ln.marginals(DOMAIN, ways=1, of=["sex"]), people(), out=tmp_path / "out")
     before, (soft, hard) = set(tmp_path.iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
     for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
@@ -198,7 +197,7 @@ def test_record_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         assert set(tmp_path.iterdir()) == before
 
 
-def test_records_group_into_units_by_mean_size(tmp_path: Path) -> None:
+def test_records_group_into_units_by_mean_size(tmp_path):
     data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
     domain = ln.Domain(sex=["F", "M"]).as_complete()
     privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)

@@ -134,7 +134,7 @@ PAYMENT = Payment(
 SEARCH = SearchFacts(attribute="...", plan="...", receipt=ReceiptFacts(id="...", payment=PAYMENT))
 
 
-def plan_all_statistics() -> ln.Plan:
+def plan_all_statistics():
     """Return a plan of tables and of statistics of every kind, for units with a limit per cell."""
     workload = ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
     workload += ln.queries(DOMAIN, sex="identity", sum="sum")
@@ -153,11 +153,11 @@ def plan_all_statistics() -> ln.Plan:
     return ln.plan(workload, privacy, strategy="identity")
 
 
-def plan_queries(strategy: str, **queries: str) -> ln.Plan:
+def plan_queries(strategy, **queries):
     return ln.plan(ln.queries(DOMAIN, **queries), ln.PureDP(1), strategy=strategy)
 
 
-def ledger_columns(ledger: Path) -> set[tuple[str, str]]:
+def ledger_columns(ledger):
     """Return the columns of all tables of a ledger."""
     columns = set()
     with closing(sqlite3.connect(ledger)) as connection:
@@ -168,7 +168,7 @@ def ledger_columns(ledger: Path) -> set[tuple[str, str]]:
     return columns
 
 
-def releases(folder: Path):
+def releases(folder):
     """Make releases with every option; yield their folders with the fields of ledger and plan."""
     statistics = plan_all_statistics()
     counts = plan_queries("identity", sex="identity", age="identity")
@@ -196,7 +196,7 @@ def releases(folder: Path):
     yield folder / "after", set()
 
 
-def written_fields(folder: Path) -> set[tuple[str, str]]:
+def written_fields(folder):
     """Return every pair of a kind of file and a field in it."""
     written = set()
     for out, other_fields in releases(folder):
@@ -211,7 +211,7 @@ def written_fields(folder: Path) -> set[tuple[str, str]]:
     return written
 
 
-def entries_with_reasons(text: str) -> list[tuple[str, str]]:
+def entries_with_reasons(text):
     """Return the pairs of a kind of file and an entry, from the table of the promise.
 
     An entry is a field, or ``field.*`` for a field and all fields inside it.
@@ -221,7 +221,7 @@ def entries_with_reasons(text: str) -> list[tuple[str, str]]:
     return [(kind, entry) for kind, names, _ in rows for entry in re.findall(r"`([^`]+)`", names)]
 
 
-def entry_of_field(kind: str, field: str, entries: list[tuple[str, str]]) -> str | None:
+def entry_of_field(kind, field, entries):
     """Return the entry that gives the reason for a field: the field, or the longest pattern."""
     if (kind, field) in entries:
         return field
@@ -233,7 +233,7 @@ def entry_of_field(kind: str, field: str, entries: list[tuple[str, str]]) -> str
     return None
 
 
-def list_fields(fields: set[tuple[str, str]], entries: list[tuple[str, str]]) -> str:
+def list_fields(fields, entries):
     """Return the table of all fields with their entries, in Markdown."""
     lines = ["| file | field | row of the promise |", "|---|---|---|"]
     for kind, field in sorted(fields):
@@ -244,7 +244,7 @@ def list_fields(fields: set[tuple[str, str]], entries: list[tuple[str, str]]) ->
     return "\n".join(lines) + "\n"
 
 
-def listed_fields(text: str) -> dict[tuple[str, str], str]:
+def listed_fields(text):
     """Return the entry of each kind of file and field in the list."""
     rows = re.findall(r"^\| (\w+) \| `([^`]+)` \| `([^`]+)` \|$", text, flags=re.MULTILINE)
     return {(kind, field): entry for kind, field, entry in rows}

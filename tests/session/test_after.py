@@ -3,7 +3,6 @@
 import hashlib
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,7 +17,7 @@ WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
+def first(tmp_path_factory):
     """Return a folder with a ledger and a release from it."""
     folder = tmp_path_factory.mktemp("after")
     ledger = ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
@@ -28,12 +27,12 @@ def first(tmp_path_factory) -> tuple[Path, ln.Ledger]:
     return folder, ledger
 
 
-def plan_after(folder: Path) -> ln.Plan:
+def plan_after(folder):
     earlier = ln.read_release(folder / "release-2025")
     return ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
 
 
-def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> None:
+def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path):
     folder, ledger = first
     other_ledger = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
     with pytest.raises(ln.InputError, match="must have been paid from the ledger of this release"):
@@ -57,14 +56,14 @@ def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path) -> 
 class Edited:
     """A release with other measurements than its ledger recorded."""
 
-    def __init__(self, release: ln.Release) -> None:
+    def __init__(self, release):
         self.release = release
 
-    def as_earlier(self) -> object:
+    def as_earlier(self):
         return replace(self.release.as_earlier(), plan_digests=("0" * 64,))
 
 
-def test_edited_earlier_release_is_refused_before_payment(first) -> None:
+def test_edited_earlier_release_is_refused_before_payment(first):
     folder, ledger = first
     edited = Edited(ln.read_release(folder / "release-2025"))
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[edited])
@@ -74,7 +73,7 @@ def test_edited_earlier_release_is_refused_before_payment(first) -> None:
     assert ledger.spent() == spent_before
 
 
-def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
+def test_changed_earlier_values_are_refused(first, tmp_path):
     folder, _ = first
     out = tmp_path / "new"
     ln.release(plan_after(folder), PEOPLE, seed=1, out=out)
@@ -92,7 +91,7 @@ def test_changed_earlier_values_are_refused(first, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("is_paid", [True, False])
-def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid) -> None:
+def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid):
     folder, ledger = first
     if is_paid:
         earlier = ln.read_release(folder / "release-2025")

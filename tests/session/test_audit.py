@@ -1,14 +1,13 @@
 """Audits stay below the claimed loss, and detect noise that is too small by a quarter."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import leastnoise as ln
 from behind_the_wall import SAMPLERS
-from leastnoise._audit import Audit, AuditResult, Pairs, _measurement_tests
+from leastnoise._audit import AuditResult, Pairs, _measurement_tests
 from leastnoise._plan import _categories
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _key_search
@@ -33,17 +32,17 @@ CASES: dict[str, tuple[ln.Workload, ln.Privacy, str]] = {
 SURE = 1 - 1e-6
 
 
-def planned(case: str) -> ln.Plan:
+def planned(case):
     workload, privacy, strategy = CASES[case]
     return ln.plan(workload, privacy, strategy=strategy)
 
 
-def query(audit: Audit) -> AuditResult:
+def query(audit):
     """Return the result for the first listed queries."""
     return audit.parts[0]
 
 
-def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], noise: Noise) -> None:
+def make_smaller(monkeypatch, samplers, noise):
     """Draw four fifths of the noise scale."""
     sampler = samplers[noise]
     monkeypatch.setitem(
@@ -55,7 +54,7 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
+def test_kernel_audit_bound_is_close_below_the_claim(case):
     audit = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert audit.is_within_claim
     claimed_cost = planned(case).cost()  # the claim is the cost that is paid
@@ -71,9 +70,7 @@ def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
 @pytest.mark.parametrize(
     "case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"]
 )
-def test_noise_too_small_by_a_quarter_is_detected(
-    monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_noise_too_small_by_a_quarter_is_detected(monkeypatch, case):
     plan = planned(case)
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     audit = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
@@ -82,7 +79,7 @@ def test_noise_too_small_by_a_quarter_is_detected(
 
 
 @pytest.mark.parametrize("noise", Noise)
-def test_expected_event_fits_its_law(noise: Noise) -> None:
+def test_expected_event_fits_its_law(noise):
     """With exactly known probabilities, a query's bound is the factor itself, rounded down."""
     values = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
@@ -94,9 +91,7 @@ def test_expected_event_fits_its_law(noise: Noise) -> None:
         assert factors.max() > factor * 0.97
 
 
-def test_audit_uses_system_randomness_and_writes_nothing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_uses_system_randomness_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     audits = [ln.audit(planned("Laplace"), trials=400) for _ in range(2)]
     assert audits[0].trials == 400
@@ -106,7 +101,7 @@ def test_audit_uses_system_randomness_and_writes_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
-def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
+def test_adaptive_plans_are_audited_with_guard(budget):
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
     audit = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
     assert audit.is_within_claim
@@ -118,9 +113,7 @@ def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/4")])
-def test_guard_with_too_little_noise_is_detected(
-    monkeypatch: pytest.MonkeyPatch, budget: Any
-) -> None:
+def test_guard_with_too_little_noise_is_detected(monkeypatch, budget):
     workload = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(workload, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).is_within_claim
@@ -131,7 +124,7 @@ def test_guard_with_too_little_noise_is_detected(
     ]
 
 
-def test_attribute_may_have_any_name() -> None:
+def test_attribute_may_have_any_name():
     workload = ln.marginals(
         ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}),
         ways=1,
@@ -143,7 +136,7 @@ def test_attribute_may_have_any_name() -> None:
     "tables", [["month"], ["month", "store"], ["month store", "store"]], ids=str
 )
 @pytest.mark.parametrize("rows", [1, 2])
-def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> None:
+def test_audit_spreads_rows_of_bounded_units(tables, rows):
     domain = ln.Domain(month=ln.Integers(1, 6), store=["north", "south"])
     privacy = ln.Privacy(
         ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCellBound(rows, "month")
@@ -160,7 +153,7 @@ def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> No
     assert max(often for _, often in worst.unit_rows[0]) == rows
 
 
-def test_audit_fills_half_of_the_cells_of_contrasts() -> None:
+def test_audit_fills_half_of_the_cells_of_contrasts():
     """A unit with rows in all months changes their contrasts less."""
     domain = ln.Domain(month=ln.Coded(12))
     privacy = ln.Privacy(
@@ -181,14 +174,14 @@ SEARCHES = {
 every_search = pytest.mark.parametrize("case", SEARCHES)
 
 
-def searched(case: str) -> Any:
+def searched(case):
     """Return the plan of a search for categories."""
     plan = ln.plan_categories("agent", ln.Unknown(9, longest=1), SEARCHES[case])
     assert (plan.rule.noise is Noise.ROUNDED_GAUSSIAN) == case.startswith("Gaussian")
     return plan
 
 
-def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
+def rehearsed(plan, seed):
     """Return the parts of an audit by name, and the one with the largest bound."""
     trials = 6000 if plan.privacy.max_rows > 1 else 10_000
     audit = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
@@ -208,7 +201,7 @@ def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
 
 
 @every_search
-def test_search_audit_bound_is_close_below_the_claim(case: str) -> None:
+def test_search_audit_bound_is_close_below_the_claim(case):
     parts = rehearsed(searched(case), 1)
     assert all(0 < part.lower_bound <= part.claim for part in parts.values())
     assert (
@@ -221,11 +214,11 @@ def test_search_audit_bound_is_close_below_the_claim(case: str) -> None:
     )
 
 
-def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+def less_noise(monkeypatch, rule):
     make_smaller(monkeypatch, _key_search._SAMPLERS, rule.noise)
 
 
-def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+def a_lower_threshold(monkeypatch, rule):
     """Make searches use three quarters of their threshold, without its proof."""
     real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
     monkeypatch.setattr(
@@ -236,15 +229,13 @@ def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 
 @every_search
 @pytest.mark.parametrize("plant_fault", [less_noise, a_lower_threshold])
-def test_audit_sees_a_search_wrong_by_a_quarter(
-    monkeypatch: pytest.MonkeyPatch, case: str, plant_fault: Any
-) -> None:
+def test_audit_sees_a_search_wrong_by_a_quarter(monkeypatch, case, plant_fault):
     plan = searched(case)
     plant_fault(monkeypatch, plan.rule)
     assert not rehearsed(plan, 2)["a key at the threshold"].is_within_claim
 
 
-def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_that_was_wrongly_proved_is_detected(monkeypatch):
     """The rule names the category of one person too often for its delta."""
     for module in (_key_search, _categories):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
@@ -260,7 +251,7 @@ def test_rule_that_was_wrongly_proved_is_detected(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_audit_refuses_a_plan_above_its_budget(neighbours: Any) -> None:
+def test_audit_refuses_a_plan_above_its_budget(neighbours):
     plan = ln.plan(
         ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours)
     )
@@ -272,7 +263,7 @@ def test_audit_refuses_a_plan_above_its_budget(neighbours: Any) -> None:
         ln.audit(replace(plan, measurements=halved))
 
 
-def test_other_arguments_are_refused() -> None:
+def test_other_arguments_are_refused():
     for arguments, message in (
         ({"trials": 10}, "trials must be"),
         ({"confidence": 1.0}, "confidence must be"),

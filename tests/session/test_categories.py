@@ -38,7 +38,7 @@ def people(tmp_path):
 
 
 @pytest.fixture
-def ledger(tmp_path) -> ln.Ledger:
+def ledger(tmp_path):
     return ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE_BUDGET)
 
 
@@ -49,13 +49,13 @@ def categories(tmp_path, people, ledger):
 
 
 @pytest.fixture
-def counts_plan(categories) -> ln.Plan:
+def counts_plan(categories):
     """Return a plan of the counts of the categories, for the rest of the budget."""
     domain = ln.Domain(agent=categories.kind())
     return ln.plan(ln.marginals(domain, ways=1), ln.ApproxDP("1/2", "9e-7"))
 
 
-def test_search_creates_and_charges_its_ledger(tmp_path, people) -> None:
+def test_search_creates_and_charges_its_ledger(tmp_path, people):
     path = tmp_path / "people.ledger"
     ln.find_categories(
         PLAN, people, ledger=path, out=tmp_path / "agents", total_privacy=WHOLE_BUDGET
@@ -68,7 +68,7 @@ def test_search_creates_and_charges_its_ledger(tmp_path, people) -> None:
     assert str(ledger.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
 
 
-def test_search_publishes_its_categories(tmp_path, categories) -> None:
+def test_search_publishes_its_categories(tmp_path, categories):
     assert categories.texts == ("curl", "wget")
     assert abs(categories.units[0] - 200) < 60
     assert read_categories(tmp_path / "agents") == categories
@@ -81,9 +81,7 @@ def test_search_publishes_its_categories(tmp_path, categories) -> None:
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
 
 
-def test_search_is_paid_published_and_used(
-    tmp_path, people, ledger, categories, counts_plan
-) -> None:
+def test_search_is_paid_published_and_used(tmp_path, people, ledger, categories, counts_plan):
     options = ln.Options(searches=[categories.search_facts()])
     release = ln.release(counts_plan, people, ledger=ledger, out=tmp_path / "out", options=options)
     (search,) = manifest(tmp_path / "out")["options"]["searches"]
@@ -99,7 +97,7 @@ def test_search_is_paid_published_and_used(
         ln.find_categories(PLAN, people, ledger=ledger, out=tmp_path / "agents")
 
 
-def test_search_of_another_data_set_is_refused(people, ledger, categories, counts_plan) -> None:
+def test_search_of_another_data_set_is_refused(people, ledger, categories, counts_plan):
     payment = replace(categories.receipt.payment, dataset="other")
     receipt = replace(categories.receipt, payment=payment)
     options = ln.Options(searches=[replace(categories.search_facts(), receipt=receipt)])
@@ -108,7 +106,7 @@ def test_search_of_another_data_set_is_refused(people, ledger, categories, count
         ln.release(counts_plan, people, ledger=ledger, options=options)
 
 
-def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, ledger) -> None:
+def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, ledger):
     older_copy = ledger.path.read_bytes()
     ln.find_categories(PLAN, people, ledger=ledger, out=tmp_path / "agents")
     ledger.path.write_bytes(older_copy)
@@ -127,7 +125,7 @@ def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, ledger) -
         enter_release(copied_ledger, tmp_path / "seeded")
 
 
-def test_changed_lists_are_refused(tmp_path) -> None:
+def test_changed_lists_are_refused(tmp_path):
     out = tmp_path / "agents"
     ln.find_categories(PLAN, PEOPLE, seed=1, out=out)
     categories = read_categories(out)
@@ -144,9 +142,7 @@ def test_changed_lists_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
 @pytest.mark.parametrize("finish_by", ["resume", "the same call"])
-def test_stopped_search_is_finished_unpaid(
-    tmp_path, people, ledger, drawn: bool, finish_by: str
-) -> None:
+def test_stopped_search_is_finished_unpaid(tmp_path, people, ledger, drawn, finish_by):
     find = partial(ln.find_categories, PLAN, people, ledger=ledger, out=tmp_path / "agents")
     with stopped(_release_job, "write_categories") if drawn else stopped(Series, "find") as error:
         find()
@@ -164,7 +160,7 @@ def test_stopped_search_is_finished_unpaid(
     assert str(ledger.left()).startswith("epsilon = 0.5, delta = 9.99e-7, mu squared =")
 
 
-def test_search_in_memory_needs_its_data_again(ledger) -> None:
+def test_search_in_memory_needs_its_data_again(ledger):
     with stopped(Series, "find"):
         ln.find_categories(PLAN, PEOPLE, ledger=ledger)
     with pytest.raises(ln.PaidError, match="its data did not come from a file"):
@@ -173,7 +169,7 @@ def test_search_in_memory_needs_its_data_again(ledger) -> None:
     assert categories.texts == ("curl", "wget")
 
 
-def test_search_stopped_while_drawing_is_absent(tmp_path, ledger) -> None:
+def test_search_stopped_while_drawing_is_absent(tmp_path, ledger):
     with stopped(KeySearch, "draw") as error:
         ln.find_categories(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "agents")
     assert "absent" in str(error.value)
@@ -181,7 +177,7 @@ def test_search_stopped_while_drawing_is_absent(tmp_path, ledger) -> None:
     assert not (tmp_path / "agents").exists()
 
 
-def test_search_is_not_resumed_with_another_rule(ledger, monkeypatch) -> None:
+def test_search_is_not_resumed_with_another_rule(ledger, monkeypatch):
     with stopped(_release_job, "FoundCategories"):
         ln.find_categories(PLAN, PEOPLE, ledger=ledger)
     other_search = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
@@ -191,7 +187,7 @@ def test_search_is_not_resumed_with_another_rule(ledger, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP(1)])
-def test_budget_without_delta_pays_for_no_search(tmp_path, budget) -> None:
+def test_budget_without_delta_pays_for_no_search(tmp_path, budget):
     message = r"must be ApproxDP.*Under delta = 0 the search would find nothing"
     with pytest.raises(ln.InputError, match=message):
         ln.plan_categories("agent", ln.Unknown(9), budget)
@@ -212,28 +208,28 @@ PERSON_LEDGER = ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2)
         ({"ledger": "people.ledger", "seed": 1}, "leave out the ledger or the seed"),
     ],
 )
-def test_search_without_a_way_to_pay_is_refused(tmp_path, monkeypatch, arguments, message) -> None:
+def test_search_without_a_way_to_pay_is_refused(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ln.InputError, ln.LedgerError), match=message):
         ln.find_categories(PLAN, PEOPLE, **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_invalid_search_plans_are_refused() -> None:
+def test_invalid_search_plans_are_refused():
     with pytest.raises(ln.InputError, match=r"a plan from leastnoise\.plan_categories"):
         ln.find_categories("agent", PEOPLE, seed=1)
     with pytest.raises(ln.InputError, match=r"kind of 'agent' must be Unknown"):
         ln.plan_categories("agent", ln.Categories(["a"]), WHOLE_BUDGET)
 
 
-def test_refusals_spend_nothing(tmp_path) -> None:
+def test_refusals_spend_nothing(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", PERSON_LEDGER)
     with pytest.raises(ln.LeastNoiseError, match="id"):
         ln.find_categories(PLAN, PEOPLE, ledger=ledger)
     assert ledger.entries() == ()
 
 
-def test_plan_is_read_back_and_proved_again() -> None:
+def test_plan_is_read_back_and_proved_again():
     value = json.loads(PLAN.to_json())
     assert CategoryPlan.from_json(PLAN.to_json()) == PLAN
     value["rule"]["threshold"] -= 1
@@ -248,7 +244,7 @@ def test_plan_is_read_back_and_proved_again() -> None:
             CategoryPlan.from_json(json.dumps(changed_plan))
 
 
-def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
+def test_plan_without_categories_has_an_error_only(tmp_path):
     plan, larger_plan = (
         ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(most)), ways=1), ln.ApproxDP(1, "1e-6"))
         for most in (50, 60)
@@ -262,7 +258,7 @@ def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
-def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -> None:
+def test_categories_are_found_at_the_planned_rate(epsilon, max_rows):
     """A category with ``detectable_units`` units is found in 95 of 100 searches, or a few more."""
     privacy = ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows)
     plan = ln.plan_categories("agent", ln.Unknown(10**4), privacy)
@@ -276,7 +272,7 @@ def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_column_of_lists_is_refused_before_payment(ledger, seed) -> None:
+def test_column_of_lists_is_refused_before_payment(ledger, seed):
     lists = pa.table({"agent": [["curl"], ["wget"]]})
     payment = {"ledger": ledger} if seed is None else {"seed": seed}
     with pytest.raises(ln.InputError, match="must hold numbers, text or dates"):

@@ -27,15 +27,15 @@ UNIT = {"unit_column": "id", "max_rows": 6}
 
 
 def privacy(
-    bound: PerCellBound | None,
-    neighbours: str = "add_remove",
-    budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2"),  # noqa: B008
-) -> Privacy:  # noqa: B008, RUF100
+    bound,
+    neighbours="add_remove",
+    budget=ln.ZCDP("1/2"),  # noqa: B008
+):  # noqa: B008, RUF100
     """Return the privacy of units with a bound of rows in one cell."""
     return Privacy(budget, neighbours, **UNIT, max_per_cell=bound)
 
 
-def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
+def customers(rng, people=300):
     """Draw customers with 1 to 9 rows each, most of them in different months."""
     ids = np.repeat(np.arange(people), rng.integers(1, 10, people))
     months = np.concatenate(
@@ -60,9 +60,7 @@ def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
     [BOTH, ln.marginals(DOMAIN, upto=2), ln.queries(DOMAIN, month="prefix", store="identity")],
     ids=str,
 )
-def test_cell_bound_improves_plans_down_to_the_bound(
-    workload: ln.Workload, neighbours: str
-) -> None:
+def test_cell_bound_improves_plans_down_to_the_bound(workload, neighbours):
     names = ("identity", "marginals", "residual", "workload", "gaussian_optimum")
     for bound in (
         PerCellBound(1, "month"),
@@ -84,7 +82,7 @@ def test_cell_bound_improves_plans_down_to_the_bound(
         )
 
 
-def test_residual_attains_the_bound_without_coarser_tables() -> None:
+def test_residual_attains_the_bound_without_coarser_tables():
     """k^2 / n is small compared with the needs of coarser tables: the closed form is optimal."""
     domain = Domain(month=Coded(40), size=Coded(2)).as_complete()
     unit = Privacy(
@@ -96,7 +94,7 @@ def test_residual_attains_the_bound_without_coarser_tables() -> None:
     )
 
 
-def test_cell_bound_helps_gaussian_noise_only() -> None:
+def test_cell_bound_helps_gaussian_noise_only():
     bounded, unbounded = (
         ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals")
         for bound in (None, PerCellBound(1, "month"))
@@ -114,7 +112,7 @@ def test_cell_bound_helps_gaussian_noise_only() -> None:
 # Releasing.
 
 
-def test_table_read_without_cell_bound_is_refused() -> None:
+def test_table_read_without_cell_bound_is_refused():
     frame = customers(np.random.default_rng(3), 20)
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCellBound(1, "month")))
     for plan, other_plan in (
@@ -126,7 +124,7 @@ def test_table_read_without_cell_bound_is_refused() -> None:
             UnpaidSeries(release_contract(plan), read_table(other_plan, frame), SeededEntropy(1))
 
 
-def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
+def test_release_states_cut_rows_and_shares_its_ledger(tmp_path):
     frame = customers(np.random.default_rng(4))
     ledger = ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
     plan = ln.plan(BOTH, privacy(PerCellBound(1, "month")), guard="1/100")
@@ -141,7 +139,7 @@ def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
     assert [entry.state for entry in ledger.entries()] == ["sealed"] * 3
 
 
-def test_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
+def test_new_ledger_holds_the_unit_and_not_the_bound(tmp_path):
     ln.release(
         ln.plan(BOTH, privacy(PerCellBound(1, "month"))),
         customers(np.random.default_rng(4), 9),
@@ -150,7 +148,7 @@ def test_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
     assert ln.Ledger.open(tmp_path / "a.ledger").privacy == privacy(None)
 
 
-def test_check_counts_rows_beyond_the_cell_bound() -> None:
+def test_check_counts_rows_beyond_the_cell_bound():
     frame = pd.DataFrame(
         {"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0}
     )
@@ -181,11 +179,11 @@ queries = { month = "identity", size = "identity" }
 """
 
 
-def bound(tmp_path, unit: str, tables: str = TABLES) -> PerCellBound | None:
+def bound(tmp_path, unit, tables=TABLES):
     return parse_spec(SPEC.format(unit=unit) + tables, tmp_path).privacy.max_per_cell
 
 
-def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path) -> None:
+def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path):
     assert bound(tmp_path, "") is None
     assert bound(tmp_path, ", max_per_cell = 1") == PerCellBound(1, "month")
     assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCellBound(2, "store")
@@ -207,17 +205,17 @@ def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path) -> None:
     ],
     ids=["cell without a bound", "bound of 0", "bound above max_rows", "cell is a number"],
 )
-def test_invalid_cell_bounds_of_specs_are_refused(tmp_path, unit: str, message: str) -> None:
+def test_invalid_cell_bounds_of_specs_are_refused(tmp_path, unit, message):
     with pytest.raises(InputError, match=message):
         bound(tmp_path, unit)
 
 
-def test_cell_bound_must_name_its_attributes(tmp_path) -> None:
+def test_cell_bound_must_name_its_attributes(tmp_path):
     with pytest.raises(InputError, match="max_per_cell must name the attributes of a cell"):
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 
-def test_useless_cell_bounds_are_refused_unplanned() -> None:
+def test_useless_cell_bounds_are_refused_unplanned():
     for bound, message in (
         (
             PerCellBound(1, ["store", "size"]),
@@ -231,7 +229,7 @@ def test_useless_cell_bounds_are_refused_unplanned() -> None:
                 refused(BOTH, privacy(bound))
 
 
-def test_cell_bound_without_laplace_gain_is_warned_about(tmp_path) -> None:
+def test_cell_bound_without_laplace_gain_is_warned_about(tmp_path):
     monthly_workload = (
         '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
     )

@@ -24,7 +24,7 @@ OPTIONS = ln.Options(guard="1/4", formats=["csv", "xlsx", "sdmx"])
 GUARD = ln.Options(guard="1/4")
 
 
-def shop(unit_rows: float) -> pd.DataFrame:
+def shop(unit_rows):
     """Draw purchases of customers, ``unit_rows`` each on average; a few have very many."""
     rng = np.random.default_rng(7)
     weights = rng.gamma(0.7, size=int(ROWS / unit_rows))
@@ -34,7 +34,7 @@ def shop(unit_rows: float) -> pd.DataFrame:
     )
 
 
-def cut_in(frame: pd.DataFrame, max_rows: int, per_cell: int | None) -> tuple[float, float]:
+def cut_in(frame, max_rows, per_cell):
     """Return the true share of cut rows, and the share with at most three cut per kept row."""
     cells = frame.groupby(["customer", "month"]).size().clip(upper=per_cell or ROWS)
     used_rows = cells.groupby("customer").sum().clip(upper=max_rows)
@@ -43,7 +43,7 @@ def cut_in(frame: pd.DataFrame, max_rows: int, per_cell: int | None) -> tuple[fl
     return cut.sum() / len(frame), bounded_cut / (bounded_cut + used_rows.sum())
 
 
-def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
+def plan(max_rows, per_cell=None):
     """Return a plan with a guard, for units with a limit of rows."""
     bound = None if per_cell is None else ln.PerCellBound(per_cell, "month")
     privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=max_rows, max_per_cell=bound)
@@ -55,7 +55,7 @@ def plan(max_rows: int, per_cell: int | None = None) -> ln.Plan:
     )
 
 
-def reported_shares(release: ln.Release) -> tuple[float, float, float]:
+def reported_shares(release):
     """Return the share of cut rows that a release states, and its interval."""
     notice = list_answer_notices(release)[0]
     if hidden := re.search(r"up to about ([\d.]+)% of the rows may have been", notice):
@@ -70,9 +70,7 @@ def reported_shares(release: ln.Release) -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     ("unit_rows", "max_rows", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
 )
-def test_reported_cut_share_matches_the_data(
-    tmp_path, unit_rows: float, max_rows: int, per_cell: int | None
-) -> None:
+def test_reported_cut_share_matches_the_data(tmp_path, unit_rows, max_rows, per_cell):
     frame, planned = shop(unit_rows), plan(max_rows, per_cell)
     true, counted = cut_in(frame, max_rows, per_cell)
     frame.to_csv(tmp_path / "shop.csv", index=False)
@@ -87,7 +85,7 @@ def test_reported_cut_share_matches_the_data(
 
 
 @pytest.mark.slow
-def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
+def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch):
     frame = shop(8)
     lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))
     with server() as url:
@@ -124,7 +122,7 @@ def out(tmp_path_factory):
     return folder / "out"
 
 
-def test_publications_state_which_rows_they_cover(out) -> None:
+def test_publications_state_which_rows_they_cover(out):
     release = ln.read_release(out)
     statement = re.compile(
         r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
@@ -146,7 +144,7 @@ def test_publications_state_which_rows_they_cover(out) -> None:
     )
 
 
-def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
+def test_report_leads_with_large_cut_share(out, tmp_path):
     page = html.unescape(report(out))
     notice = list_answer_notices(ln.read_release(out))[0]
     assert page.count(notice) == 1
@@ -164,7 +162,7 @@ def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
     )
 
 
-def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
+def test_rounded_tables_and_notebooks_say_it(out, tmp_path):
     release = ln.read_release(out)
     result = CliRunner().invoke(
         program,
@@ -179,7 +177,7 @@ def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
-def test_commands_state_cut_share_beside_numbers(out, arguments: list[str]) -> None:
+def test_commands_state_cut_share_beside_numbers(out, arguments):
     options = ["--cells", "month"] if arguments[0] == "answer" else arguments[1:]
     output = (
         CliRunner()

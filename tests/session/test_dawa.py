@@ -13,7 +13,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import block_variance
-from leastnoise._estimation import AdaptiveGridEstimate, Outcome, join_measurements
+from leastnoise._estimation import AdaptiveGridEstimate, join_measurements
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, release_contract
@@ -25,7 +25,6 @@ from leastnoise._trusted.kernel import LeastCost, SeededEntropy, UnpaidSeries
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.measurements import cost
 from leastnoise._trusted.table import Table
-from leastnoise._workload import Product
 from mechanisms.remembered import without_a_search
 from mechanisms.running import regime, run, runs, written
 from session.releasing import report
@@ -48,7 +47,7 @@ WORKLOAD = (
 )
 
 
-def people(cells: np.ndarray) -> pl.DataFrame:
+def people(cells):
     """Return rows with these counts by age."""
     ages = np.repeat(np.arange(len(cells)), cells).tolist()
     sexes = ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)
@@ -62,7 +61,7 @@ CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
 @pytest.mark.parametrize(
     "budget", [ln.PureDP("1/4"), ln.ZCDP("1/40"), ln.ApproxDP("1/2", "1/1000000")], ids=str
 )
-def test_dawa_regimes_stay_within_budget(monkeypatch, adaptive: bool, budget: object) -> None:
+def test_dawa_regimes_stay_within_budget(monkeypatch, adaptive, budget):
     plan = ln.plan(WORKLOAD, budget, strategy="dawa")
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
     release = ln.release(plan, people(CELLS), seed=3)
@@ -83,7 +82,7 @@ REGIMES_BY_SHAPE = {
 
 
 @pytest.fixture
-def shaped_outcomes(monkeypatch) -> dict[str, Outcome]:
+def shaped_outcomes(monkeypatch):
     """Run dawa without noise in the choice of blocks, on 4096 cells of each shape."""
     draw = LeastCost.draw
     monkeypatch.setattr(
@@ -107,7 +106,7 @@ def shaped_outcomes(monkeypatch) -> dict[str, Outcome]:
     }
 
 
-def test_structure_of_the_data_decides(shaped_outcomes) -> None:
+def test_structure_of_the_data_decides(shaped_outcomes):
     regimes = {shape: regime(outcome) for shape, outcome in shaped_outcomes.items()}
     assert regimes == REGIMES_BY_SHAPE
     test_facts = shaped_outcomes["one block"].finding.facts()["test"]
@@ -115,7 +114,7 @@ def test_structure_of_the_data_decides(shaped_outcomes) -> None:
     assert test_facts["value"] == pytest.approx(3 * test_facts["unit"], abs=0.01)
 
 
-def test_dawa_keeps_plans_that_miss_cells(monkeypatch) -> None:
+def test_dawa_keeps_plans_that_miss_cells(monkeypatch):
     monkeypatch.setattr(dawa, "can_be_smoothed", lambda setting: setting.blocks == ())
     plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     release = ln.release(plan, people(CELLS + 200), seed=1)
@@ -123,7 +122,7 @@ def test_dawa_keeps_plans_that_miss_cells(monkeypatch) -> None:
     assert not np.nan_to_num(release.tables[0].approximation_std).any()
 
 
-def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> None:
+def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path):
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
     plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     out = tmp_path / "out"
@@ -167,13 +166,13 @@ PRIVACIES = [
 ]
 
 
-def rows_of(cells: np.ndarray) -> dict[str, np.ndarray]:
+def rows_of(cells):
     """Return rows with these counts by age and hours."""
     age, hours = np.repeat(np.indices(cells.shape).reshape(2, -1), cells.reshape(-1), axis=1)
     return {"age": age, "sex": np.zeros(len(age), dtype=np.int64), "hours": hours}
 
 
-def matrix_of(product: Product) -> np.ndarray:
+def matrix_of(product):
     """Return the queries of a table as a matrix over the cells of age and hours."""
     operators = dict(zip(product.attributes, product.operators, strict=True))
     factors = []
@@ -185,13 +184,11 @@ def matrix_of(product: Product) -> np.ndarray:
     return np.kron(*factors)
 
 
-def exact_answers(product: Product, cells: np.ndarray) -> np.ndarray:
+def exact_answers(product, cells):
     return (matrix_of(product) @ cells.reshape(-1)).reshape(product.shape)
 
 
-def measure_with_choice(
-    privacy: ln.Privacy, choice: tuple[str, int], cells: np.ndarray, seeds: range
-) -> list[Outcome]:
+def measure_with_choice(privacy, choice, cells, seeds):
     """Return an outcome for each seed, in which dawa makes this choice whatever the data are."""
     plan = ln.plan(PLANE_WORKLOAD, privacy, strategy="dawa")
     table = Table(PLANE, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
@@ -206,9 +203,7 @@ def measure_with_choice(
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize("privacy", PRIVACIES, ids=["records", "replace", "units"])
-def test_dawa_outcomes_round_trip_within_budget(
-    tmp_path, monkeypatch, choice: tuple[str, int], privacy: ln.Privacy
-) -> None:
+def test_dawa_outcomes_round_trip_within_budget(tmp_path, monkeypatch, choice, privacy):
     plan = ln.plan(PLANE_WORKLOAD, privacy, strategy="dawa")
     assert ln.Plan.from_json(plan.to_json()) == plan
     monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: choice)
@@ -243,7 +238,7 @@ def test_dawa_outcomes_round_trip_within_budget(
         ln.release(plan, pl.DataFrame(rows), ledger=ledger)
 
 
-def assert_answers_are_finite(domain: ln.Domain, strategy: str) -> None:
+def assert_answers_are_finite(domain, strategy):
     """Check the answers to cells, or to cells by prefixes, for 50 rows in the first cell."""
     query_sets = dict(zip(domain.names, ("identity", "prefix"), strict=False))
     workload = ln.queries(domain, **query_sets)
@@ -259,15 +254,13 @@ def assert_answers_are_finite(domain: ln.Domain, strategy: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("strategy", dawa.STRATEGIES)
-def test_dawa_answers_tables_of_few_cells(size: int, strategy: str) -> None:
+def test_dawa_answers_tables_of_few_cells(size, strategy):
     assert_answers_are_finite(ln.Domain(a=ln.Coded(size)).as_complete(), strategy)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 2), (2, 2), (3, 4)])
-def test_dawa_answers_planes_of_few_cells(
-    monkeypatch, rows: int, columns: int, choice: tuple[str, int]
-) -> None:
+def test_dawa_answers_planes_of_few_cells(monkeypatch, rows, columns, choice):
     monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: choice)
     domain = ln.Domain(a=ln.Coded(rows), b=ln.Coded(columns)).as_complete()
     assert_answers_are_finite(domain, "dawa")
@@ -276,7 +269,7 @@ def test_dawa_answers_planes_of_few_cells(
 # Error bars.
 
 
-def precision_of_rows(measurements, block) -> np.ndarray:
+def precision_of_rows(measurements, block):
     """Return the reciprocal of the variance of each measured row, on the grid."""
     (factor,) = block.factors
     if factor.row_weights is None:
@@ -286,7 +279,7 @@ def precision_of_rows(measurements, block) -> np.ndarray:
     return 2 * np.sinh(0.5 * factor.weights / float(block.scale)) ** 2
 
 
-def cells_of_parts(estimator: AdaptiveGridEstimate, cells: int) -> np.ndarray:
+def cells_of_parts(estimator, cells):
     """Return the matrix that spreads the count of each part evenly over its cells."""
     areas = estimator.areas
     matrix = np.zeros((cells, len(areas)))
@@ -294,7 +287,7 @@ def cells_of_parts(estimator: AdaptiveGridEstimate, cells: int) -> np.ndarray:
     return matrix
 
 
-def rows_in_one_part(rows: np.ndarray, expand: np.ndarray) -> np.ndarray:
+def rows_in_one_part(rows, expand):
     """Return the matrix that adds up the measured blocks in one part: only their sum counts."""
     parts = expand.shape[1]
     overlaps = (expand > 0).T @ rows.T > 0
@@ -304,7 +297,7 @@ def rows_in_one_part(rows: np.ndarray, expand: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("privacy", PRIVACIES[:2], ids=["records", "replace"])
 @pytest.mark.parametrize("choice", CHOICES[1:], ids=str)
-def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, choice: tuple[str, int]) -> None:
+def test_noise_given_the_blocks_is_exact(privacy, choice):
     """Counts and variances equal those of dense linear algebra on the measurements."""
     (outcome,) = measure_with_choice(privacy, choice, PLANE_CELLS, range(3, 4))
     measurements = outcome.observation.measurements
@@ -335,7 +328,7 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, choice: tuple[str,
 
 
 @pytest.mark.parametrize("choice", CHOICES[1:], ids=str)
-def test_dawa_intervals_cover(choice: tuple[str, int]) -> None:
+def test_dawa_intervals_cover(choice):
     """On blocks of unlike counts, 95% intervals cover at least 93% over 60 releases.
 
     The noise has a standard deviation of 3 records and more. Answers of one release are dependent;
@@ -360,7 +353,7 @@ SQUARE_CELLS[:8, 16:] = 3
 SQUARE_CELLS[20:22, 3:5] = 150
 
 
-def measure_square(workload: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outcome]:
+def measure_square(workload, seeds, epsilon="1/2"):
     """Return an outcome of dawa on the square of cells for each seed."""
     rows, columns = np.repeat(
         np.indices(SQUARE_CELLS.shape).reshape(2, -1), SQUARE_CELLS.reshape(-1), axis=1
@@ -380,9 +373,7 @@ CELLS_AND_PAIRS = ln.queries(SQUARE, a="identity", b="identity") + ln.queries(
     ("workload", "blocks", "shrunk"),
     [(CELLS_AND_PAIRS, 128, True), (CELLS_AND_PAIRS + ln.queries(SQUARE, a="identity"), 16, False)],
 )
-def test_narrow_queries_get_smaller_shrunk_blocks(
-    workload: ln.Workload, blocks: int, shrunk: bool
-) -> None:
+def test_narrow_queries_get_smaller_shrunk_blocks(workload, blocks, shrunk):
     """The queries decide; stored outcomes of older versions keep their answers."""
     (outcome,) = measure_square(workload, range(1))
     facts = outcome.finding.facts()
@@ -400,11 +391,11 @@ def test_narrow_queries_get_smaller_shrunk_blocks(
     assert np.array_equal(values, estimate_first_table(older_outcome)) != shrunk
 
 
-def estimate_first_table(outcome: Outcome) -> np.ndarray:
+def estimate_first_table(outcome):
     return outcome.estimator().estimate(outcome.plan.workload.products[0]).values
 
 
-def test_shrunk_cells_have_less_error_and_cover() -> None:
+def test_shrunk_cells_have_less_error_and_cover():
     """Shrinking leaves 0.8 of the squared error; 95% intervals cover 90% of heavy cells."""
     workload = ln.queries(SQUARE, a="identity", b="identity")
     heavy = SQUARE_CELLS > 100
@@ -489,9 +480,7 @@ MANY_RANGES_DOMAIN = ln.Domain(a=ln.Coded(64), b=ln.Coded(64)).as_complete()
         ),
     ],
 )
-def test_other_workloads_and_budgets_are_refused(
-    workload: ln.Workload, budget: object, strategy: str, message: str
-) -> None:
+def test_other_workloads_and_budgets_are_refused(workload, budget, strategy, message):
     with pytest.raises(InputError, match=message):
         ln.plan(workload, budget, strategy=strategy)
 
@@ -512,9 +501,7 @@ OTHER_STEPS = "differ from the steps of this version"
         (PLANE_WORKLOAD, {"strategy": "dawa_levels"}, "answers queries on one attribute"),
     ],
 )
-def test_damaged_plans_are_refused_and_cost_nothing(
-    tmp_path, workload: ln.Workload, change, message: str
-) -> None:
+def test_damaged_plans_are_refused_and_cost_nothing(tmp_path, workload, change, message):
     plan = ln.plan(workload, ln.PureDP("1/4"), strategy="dawa")
     fields = change
     if not {*change} & {"strategy", "fallback", "privacy"}:
@@ -530,7 +517,7 @@ def test_damaged_plans_are_refused_and_cost_nothing(
 @pytest.mark.parametrize(
     "options", [{"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}]
 )
-def test_linear_extras_are_refused(tmp_path, options) -> None:
+def test_linear_extras_are_refused(tmp_path, options):
     plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     ledger = tmp_path / "people.ledger"
     message = "cannot be given by the strategy 'dawa', whose answers are not linear estimates"
@@ -539,14 +526,14 @@ def test_linear_extras_are_refused(tmp_path, options) -> None:
     assert not ledger.exists()
 
 
-def test_dawa_has_no_covariance() -> None:
+def test_dawa_has_no_covariance():
     plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     release = ln.release(plan, people(CELLS), seed=1)
     with pytest.raises(InputError, match="covariances cannot be given"):
         release.covariance("q1")
 
 
-def test_auto_never_chooses_dawa() -> None:
+def test_auto_never_chooses_dawa():
     domain = ln.Domain(age=ln.Integers(0, 7)).as_complete()
     candidates = ln.compare(ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1)))
     assert not {candidate.strategy for candidate in candidates} & set(MECHANISMS)
@@ -558,7 +545,7 @@ LINE = ln.Domain(x=ln.Integers(0, 39)).as_complete()
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
 @pytest.mark.parametrize("epsilon", [1000, 10_000])
-def test_dawa_refuses_budgets_too_large_for_its_grid(strategy: str, epsilon: int) -> None:
+def test_dawa_refuses_budgets_too_large_for_its_grid(strategy, epsilon):
     """Under (epsilon, delta) levels need a fine grid, and queries on buckets have large entries."""
     budget = ln.ApproxDP(epsilon, "1/100000")
     plan = ln.plan(ln.queries(LINE, x="prefix"), budget, strategy=strategy)
@@ -568,7 +555,7 @@ def test_dawa_refuses_budgets_too_large_for_its_grid(strategy: str, epsilon: int
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
 @pytest.mark.parametrize("epsilon", [1, 10, 100])
-def test_prepared_dawa_can_measure_all_buckets(strategy: str, epsilon: int) -> None:
+def test_prepared_dawa_can_measure_all_buckets(strategy, epsilon):
     """After the preparation, which is the last step that may refuse, every choice works."""
     budget = ln.ApproxDP(epsilon, "1/100000")
     plan = ln.plan(ln.queries(LINE, x="prefix"), budget, strategy=strategy)
@@ -588,7 +575,7 @@ def test_prepared_dawa_can_measure_all_buckets(strategy: str, epsilon: int) -> N
 
 
 @pytest.mark.parametrize("choice", CHOICES[1:], ids=str)
-def test_damaged_observation_is_refused(choice: tuple[str, int]) -> None:
+def test_damaged_observation_is_refused(choice):
     (outcome,) = measure_with_choice(PRIVACIES[0], choice, PLANE_CELLS, range(1))
     stored = written(outcome)
     facts = outcome.finding.facts()

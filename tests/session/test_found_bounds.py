@@ -30,11 +30,11 @@ def visits(tmp_path):
 
 
 @pytest.fixture
-def ledger(tmp_path) -> ln.Ledger:
+def ledger(tmp_path):
     return ln.Ledger.create(tmp_path / "visits.ledger", "visits", WHOLE)
 
 
-def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
+def test_found_max_rows_are_paid_published_and_used(tmp_path, visits):
     ledger_path = tmp_path / "visits.ledger"
     bounds = ln.find_bounds(
         PLAN, visits, ledger=ledger_path, out=tmp_path / "bounds", total_privacy=WHOLE
@@ -69,7 +69,7 @@ def test_found_max_rows_are_paid_published_and_used(tmp_path, visits) -> None:
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
 @pytest.mark.parametrize("retry", ["resume", "the same call"])
-def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, retry) -> None:
+def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, retry):
     find = partial(ln.find_bounds, PLAN, visits, ledger=ledger, out=tmp_path / "bounds")
     stop = stopped(DraftDirectory, "publish") if drawn else stopped(Series, "choose_quantile_cells")
     with stop as error:
@@ -84,7 +84,7 @@ def test_stopped_bounds_are_finished_unpaid(tmp_path, visits, ledger, drawn, ret
     assert str(ledger.left()) == "epsilon = 1"
 
 
-def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, ledger) -> None:
+def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, ledger):
     older = ledger.path.read_bytes()
     ln.find_bounds(PLAN, visits, ledger=ledger, out=tmp_path / "bounds")
     ledger.path.write_bytes(older)
@@ -94,7 +94,7 @@ def test_bounds_can_be_entered_in_an_older_ledger(tmp_path, visits, ledger) -> N
     assert (str(entry.charge), entry.plan_digest) == ("epsilon = 1", PLAN.digest())
 
 
-def test_changed_bounds_are_refused(tmp_path) -> None:
+def test_changed_bounds_are_refused(tmp_path):
     ln.find_bounds(PLAN, VISITS, seed=1, out=tmp_path / "bounds")
     file = tmp_path / "bounds/manifest.json"
     text = file.read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def test_changed_bounds_are_refused(tmp_path) -> None:
             read_bounds(tmp_path / "bounds")
 
 
-def misses(plan: BoundsPlan, sizes: list[int], searches: int) -> np.ndarray:
+def misses(plan, sizes, searches):
     """Return by how many units each of many searches misses its share."""
     edges = [int(edge) for edge in plan.kind.edges]
     cells = np.searchsorted(edges, sizes) - 1
@@ -119,7 +119,7 @@ def misses(plan: BoundsPlan, sizes: list[int], searches: int) -> np.ndarray:
     return np.maximum(np.maximum(below - target, target - within), 0)
 
 
-def test_rank_error_of_the_plan_is_attained_and_never_exceeded() -> None:
+def test_rank_error_of_the_plan_is_attained_and_never_exceeded():
     privacy = ln.Privacy(ln.PureDP("1/20"), unit_column="id")
     plan = ln.plan_max_rows(privacy, 1000, covers="1/2")
     # every bound but one misses the share by exactly the stated error
@@ -136,7 +136,7 @@ BUDGETS = [ln.PureDP(1), ln.ZCDP("1/2"), ln.GDP(1), ln.ApproxDP(1, "1e-9")]
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_found_range_has_most_values_of_random_rows(tmp_path, budget, neighbours) -> None:
+def test_found_range_has_most_values_of_random_rows(tmp_path, budget, neighbours):
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"id": np.arange(20000) % 4000, "x": rng.normal(40, 30, 20000).round(1)})
     privacy = ln.Privacy(budget, neighbours, "id", 5)
@@ -149,7 +149,7 @@ def test_found_range_has_most_values_of_random_rows(tmp_path, budget, neighbours
     assert ledger.entries()[0].state == "sealed"
 
 
-def test_upper_bound_of_rows_without_units_is_near_its_share() -> None:
+def test_upper_bound_of_rows_without_units_is_near_its_share():
     frame = pd.DataFrame({"pay": [None, "x", *range(1, 10001)]})
     plan = ln.plan_bounds("pay", ln.PureDP("1/10"), 1000000, low=0, unit=1, covers="0.9")
     bounds = ln.find_bounds(plan, frame, seed=3)
@@ -158,7 +158,7 @@ def test_upper_bound_of_rows_without_units_is_near_its_share() -> None:
         bounds.max_rows  # noqa: B018
 
 
-def test_search_of_nothing_gives_some_candidate() -> None:
+def test_search_of_nothing_gives_some_candidate():
     bounds = ln.find_bounds(PLAN, VISITS[:0].astype(object), seed=1)
     assert bounds.high in PLAN.kind.edges
 
@@ -174,12 +174,12 @@ def test_search_of_nothing_gives_some_candidate() -> None:
         ({"low": 0, "covers": "0.9999"}, "covers must be from 1/2"),
     ],
 )
-def test_searches_that_cannot_be_planned_are_refused(settings, message) -> None:
+def test_searches_that_cannot_be_planned_are_refused(settings, message):
     with pytest.raises(ln.InputError, match=message):
         ln.plan_bounds("pay", ln.PureDP(1), 9, **settings)
 
 
-def test_max_rows_need_a_unit_column_and_their_own_plan() -> None:
+def test_max_rows_need_a_unit_column_and_their_own_plan():
     with pytest.raises(ln.InputError, match="a column that names the units"):
         ln.plan_max_rows(ln.Privacy(ln.PureDP(1)), 9)
     with pytest.raises(ln.InputError, match="plan must be a plan from"):
@@ -194,7 +194,7 @@ def test_max_rows_need_a_unit_column_and_their_own_plan() -> None:
 @pytest.mark.parametrize(
     "plan", [PLAN, ln.plan_bounds("x", ln.ZCDP("1/2"), 10, least=-10)], ids=["one", "two"]
 )
-def test_audit_of_a_search_for_bounds_holds(plan) -> None:
+def test_audit_of_a_search_for_bounds_holds(plan):
     result = ln.audit(plan, trials=200)
     assert result.is_within_claim
     assert 0 < result.lower_bound <= result.claim

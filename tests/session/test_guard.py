@@ -69,9 +69,7 @@ def size(budget):
 
 @both_relations
 @every_budget
-def test_guard_stops_a_wrong_spec_at_its_share(
-    tmp_path, budget: ln.PureDP, neighbours: str
-) -> None:
+def test_guard_stops_a_wrong_spec_at_its_share(tmp_path, budget, neighbours):
     ledger_file = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, ln.Privacy(budget, neighbours), guard="1/100")
     with pytest.raises(
@@ -97,7 +95,7 @@ def test_guard_stops_a_wrong_spec_at_its_share(
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 
 
-def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
+def test_right_release_publishes_the_two_numbers(tmp_path):
     release = ln.release(
         PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
     )
@@ -124,7 +122,7 @@ def test_right_release_publishes_the_two_numbers(tmp_path) -> None:
     assert record["privacy"]["parameters"] == {"epsilon": "1"}
 
 
-def test_seeded_release_has_a_guard_too() -> None:
+def test_seeded_release_has_a_guard_too():
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
     release = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
     assert release.receipt.guard.used == pytest.approx(4000, abs=300)
@@ -134,7 +132,7 @@ def test_seeded_release_has_a_guard_too() -> None:
         ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
 
 
-def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
+def test_both_are_affordable_or_nothing_is_spent(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
         ln.release(
@@ -144,7 +142,7 @@ def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
 
 
 @every_budget
-def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
+def test_shares_add_up_to_the_whole(budget):
     whole_privacy = ln.Privacy(budget, "replace", "id", 3)
     for share in (Fraction(1, 100), Fraction(1, 3)):
         plan_privacy = without_guard(whole_privacy, share)
@@ -170,7 +168,7 @@ PAIRWISE = [
 
 
 @pytest.mark.parametrize(("share", "epsilon", "delta"), PAIRWISE)
-def test_guard_and_plan_are_within_mu_squared(share: str, epsilon: str, delta: str) -> None:
+def test_guard_and_plan_are_within_mu_squared(share, epsilon, delta):
     part = Fraction(share)
     budget = ln.ApproxDP(epsilon, delta)
     planned = without_guard(ln.Privacy(budget), part).budget
@@ -194,9 +192,7 @@ PAIRS = ln.marginals(EIGHT, ways=2)  # 28 tables, for which Gaussian noise is be
 @pytest.mark.parametrize("share", ["1/20", "1/10"])
 @pytest.mark.parametrize("kind", ["gaussian", "pure"])
 @pytest.mark.parametrize("is_whole_given", [True, False])
-def test_new_ledger_pays_a_guard_and_its_plan(
-    tmp_path, share: str, kind: str, is_whole_given: bool
-) -> None:
+def test_new_ledger_pays_a_guard_and_its_plan(tmp_path, share, kind, is_whole_given):
     """A new ledger's budget is large enough for the release after the guard."""
     budget = ln.ApproxDP(1, "1e-6")
     workload = PAIRS if kind == "gaussian" else ln.marginals(EIGHT, ways=1, of=["c0"])
@@ -218,7 +214,7 @@ def test_new_ledger_pays_a_guard_and_its_plan(
         assert ledger.privacy.budget.epsilon <= 1
 
 
-def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
+def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path):
     """A plan without room for its guard that costs exactly the whole budget."""
     plan = ln.plan(PAIRS, ln.ApproxDP(1, "1e-6"))
     with pytest.raises(ln.BudgetError, match="Nothing was spent"):
@@ -235,16 +231,16 @@ def test_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
 class SpendAfterGuard(logging.Handler):
     """Spends the rest of a ledger, as another process may, between a guard and its release."""
 
-    def __init__(self, ledger: ln.Ledger) -> None:
+    def __init__(self, ledger):
         super().__init__()
         self.ledger = ledger
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         if record.getMessage().startswith("guard: about"):
             self.ledger.add_spent(ln.PureDP(1))
 
 
-def test_refusal_after_a_paid_guard_states_the_payment(tmp_path) -> None:
+def test_refusal_after_a_paid_guard_states_the_payment(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     logger = logging.getLogger("leastnoise")
     handler = SpendAfterGuard(ledger)
@@ -270,7 +266,7 @@ def test_refusal_after_a_paid_guard_states_the_payment(tmp_path) -> None:
     ]
 
 
-def possible_counts(max_rows: int, columns: int) -> set[tuple[int, ...]]:
+def possible_counts(max_rows, columns):
     """Return the counts of every possible unit: used, unused and cut rows, and per column.
 
     The count of a column is the number of used rows without a value less those with one.
@@ -291,9 +287,7 @@ def possible_counts(max_rows: int, columns: int) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("totals", [{}, {"paid": UnitTotal("amount", -1, 2)}], ids=len)
 @pytest.mark.parametrize("columns", [0, 2])
 @pytest.mark.parametrize("max_rows", [1, 2, 5])
-def test_guard_loss_of_a_unit_is_exactly_its_share(
-    budget: ln.PureDP, neighbours: str, max_rows: int, columns: int, totals: dict[str, UnitTotal]
-) -> None:
+def test_guard_loss_of_a_unit_is_exactly_its_share(budget, neighbours, max_rows, columns, totals):
     """Try every possible unit against none and against every other unit.
 
     For a total the guard adds up the kept and the cut amounts, in as many cells as the unit may
@@ -333,13 +327,13 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
 
 
 @pytest.mark.parametrize("share", ["0", "3/4", "-1", float("nan")])
-def test_shares_are_checked(share: object) -> None:
+def test_shares_are_checked(share):
     with pytest.raises(ln.InputError, match="guard must be"):
         ln.plan(WORKLOAD, ln.PureDP(1), guard=share)
 
 
 @pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
-def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
+def test_false_stops_are_as_rare_as_the_proof_says(scale):
     """The tail of a difference of two draws is recomputed by convolution."""
     reach = math.ceil(60 * scale)
     draw_law = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
@@ -365,7 +359,7 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     )
 
 
-def test_guard_stops_half_used_rows_below_one_in_1000() -> None:
+def test_guard_stops_half_used_rows_below_one_in_1000():
     """The worst correct spec uses exactly half of the rows; the noise law is exact."""
     measured = guard_measurements(
         without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100)
@@ -378,7 +372,7 @@ def test_guard_stops_half_used_rows_below_one_in_1000() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
-def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
+def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute):
     privacy = ln.Privacy(
         ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, attribute)
     )
@@ -399,7 +393,7 @@ def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
     assert release.receipt.guard.noise_std**2 >= 12**2 / (2 * 0.1)
 
 
-def test_entered_release_includes_its_guard(tmp_path) -> None:
+def test_entered_release_includes_its_guard(tmp_path):
     ln.release(
         PLAN,
         RIGHT,
@@ -433,7 +427,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.parametrize("seed", [None, 3])
-def test_guard_stops_files_with_broken_lines(tmp_path, content: str, seed, monkeypatch) -> None:
+def test_guard_stops_files_with_broken_lines(tmp_path, content, seed, monkeypatch):
     (tmp_path / "x.csv").write_text(content)
     if seed is None:
         # a source without rows passes with a chance of 1 in 200, too often for a random run
@@ -447,7 +441,7 @@ def test_guard_stops_files_with_broken_lines(tmp_path, content: str, seed, monke
 
 
 @pytest.mark.parametrize("ids", ["", "NA"])
-def test_guard_stops_a_source_whose_units_are_empty(tmp_path, ids: str) -> None:
+def test_guard_stops_a_source_whose_units_are_empty(tmp_path, ids):
     (tmp_path / "x.csv").write_text("id,sex,age\n" + f"{ids},F,3\n{ids},M,4\n" * 300)
     reading = ln.Reading(nulls=["NA"])
     privacy = ln.Privacy(ln.PureDP(400), unit_column="id", unit_reading=reading)
@@ -457,7 +451,7 @@ def test_guard_stops_a_source_whose_units_are_empty(tmp_path, ids: str) -> None:
         )
 
 
-def test_guard_compares_with_a_public_number_of_rows(tmp_path) -> None:
+def test_guard_compares_with_a_public_number_of_rows(tmp_path):
     (tmp_path / "x.csv").write_text("sex,age\n" + "F,3\nM,4\n" * 100)
     plan = ln.plan(BY_SEX, ln.PureDP(100), guard="1/100")
     for rows in (199, 350):
@@ -470,7 +464,7 @@ def test_guard_compares_with_a_public_number_of_rows(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, -1, 2.5, 2**70])
-def test_public_rows_are_checked(rows) -> None:
+def test_public_rows_are_checked(rows):
     with pytest.raises(ln.InputError, match="rows must be"):
         ln.Options(rows=rows)
 
@@ -488,7 +482,7 @@ def french_file(folder, share):
     return folder / "fr.csv"
 
 
-def test_guard_stops_amounts_that_are_not_numbers(tmp_path) -> None:
+def test_guard_stops_amounts_that_are_not_numbers(tmp_path):
     plan = ln.plan(SUMS, ln.PureDP(100), guard="1/100")
     with pytest.raises(ln.GuardError, match="fewer than half"):
         ln.release(plan, french_file(tmp_path, 1), seed=1, options=HUNDREDTH)
@@ -497,7 +491,7 @@ def test_guard_stops_amounts_that_are_not_numbers(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
+def test_every_row_is_used_or_not_and_never_both(tmp_path):
     """One more line of any content changes exactly one of the two counts by one."""
     lines = [
         "F,3,7",
@@ -536,7 +530,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
 # Columns of some tables only.
 
 
-def sexes_and_ages(rows: int, missing_ages: int, nonresponse: float = 0.0) -> pd.DataFrame:
+def sexes_and_ages(rows, missing_ages, nonresponse=0.0):
     """Return rows of which the first lack an age, and others at random."""
     random = np.random.default_rng(5)
     ages = random.integers(0, 10, rows).astype(str).astype(object)
@@ -556,9 +550,7 @@ def sexes_and_ages(rows: int, missing_ages: int, nonresponse: float = 0.0) -> pd
     ids=["apart", "one more", "prefix"],
 )
 @every_budget
-def test_guard_stops_a_column_that_only_some_tables_use(
-    tmp_path, workload: ln.Workload, budget: ln.PureDP
-) -> None:
+def test_guard_stops_a_column_that_only_some_tables_use(tmp_path, workload, budget):
     """It stops at its share of rows, and the rest of the budget pays the corrected release."""
     plan = ln.plan(workload, budget, guard="1/100")
     payment = {"ledger": tmp_path / "people.ledger", "options": HUNDREDTH}
@@ -570,7 +562,7 @@ def test_guard_stops_a_column_that_only_some_tables_use(
     assert ln.release(plan, sexes_and_ages(6000, 60), **payment).private
 
 
-def test_guard_stops_a_single_table_that_would_be_empty() -> None:
+def test_guard_stops_a_single_table_that_would_be_empty():
     """The only table, each of two tables, and one table by a column without any value."""
     damaged = sexes_and_ages(3000, 3000)
     for workload in (
@@ -583,7 +575,7 @@ def test_guard_stops_a_single_table_that_would_be_empty() -> None:
 
 
 @pytest.mark.parametrize("rows", [3000, 6000, 40_000])
-def test_guard_passes_columns_with_honest_nonresponse(rows: int) -> None:
+def test_guard_passes_columns_with_honest_nonresponse(rows):
     plan = ln.plan(BY_SEX, ln.PureDP(1), guard="1/100")
     for seed in range(5):
         people = sexes_and_ages(rows, 0, nonresponse=0.2)
@@ -592,7 +584,7 @@ def test_guard_passes_columns_with_honest_nonresponse(rows: int) -> None:
     assert ln.release(plan, half_missing, seed=1, options=HUNDREDTH)
 
 
-def drawn_noise(noise: Noise, scale: float, draws: int) -> np.ndarray:
+def drawn_noise(noise, scale, draws):
     """Return draws of a kind of noise by numpy."""
     random = np.random.default_rng(9)
     if noise is Noise.DISCRETE_GAUSSIAN:
@@ -603,7 +595,7 @@ def drawn_noise(noise: Noise, scale: float, draws: int) -> np.ndarray:
 
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.PureDP(40), ln.ZCDP("1/2")], ids=repr)
-def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: int) -> None:
+def test_missing_columns_stop_as_rarely_as_proved(budget, columns):
     """Simulated with a quarter of the rows without a value, and with all of them."""
     measured = guard_measurements(ln.Privacy(budget), Fraction(1, 100), columns)
     scale = float(measured.blocks[0].scale)
@@ -625,7 +617,7 @@ def test_missing_columns_stop_as_rarely_as_proved(budget: ln.PureDP, columns: in
             assert (tenths + noise > bounds).mean() < 0.02
 
 
-def test_guard_forecast_names_the_columns_it_looks_at() -> None:
+def test_guard_forecast_names_the_columns_it_looks_at():
     plan = ln.plan(BY_SEX, ln.PureDP("0.99"))
     forecast = forecast_guard(plan.privacy, Fraction(1, 100), columns=optional_attributes(plan))
     assert forecast.columns == ("sex", "age")
@@ -638,7 +630,7 @@ def test_guard_forecast_names_the_columns_it_looks_at() -> None:
     assert optional_attributes(plan) == ("sex",)
 
 
-def test_row_changes_the_count_of_one_column_by_one() -> None:
+def test_row_changes_the_count_of_one_column_by_one():
     """All rows of two columns, and all draws."""
     for rows in range(4):
         for cells in itertools.product((False, True), repeat=2 * rows):
@@ -660,7 +652,7 @@ def test_row_changes_the_count_of_one_column_by_one() -> None:
 
 @every_budget
 @pytest.mark.parametrize("stops", [1, 3])
-def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, stops: int) -> None:
+def test_corrected_release_fits_into_the_budget(tmp_path, budget, stops):
     ledger_file = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, budget, guard="1/100")
     options = ln.Options(guard="1/100")
@@ -690,7 +682,7 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, sto
         ln.release(plan, RIGHT, ledger=ledger_file, options=options)
 
 
-def test_reduced_release_without_a_guard_is_read_back(tmp_path) -> None:
+def test_reduced_release_without_a_guard_is_read_back(tmp_path):
     ledger = tmp_path / "people.ledger"
     with pytest.raises(ln.GuardError):
         ln.release(
@@ -701,7 +693,7 @@ def test_reduced_release_without_a_guard_is_read_back(tmp_path) -> None:
     assert (receipt.guard, receipt.guard_reduced_from) == (None, "epsilon = 1")
 
 
-def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
+def test_only_stopped_guards_reduce_a_release(tmp_path):
     """The spending of an ordinary release does not reduce the next one."""
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
     ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
@@ -710,7 +702,7 @@ def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
     assert len(ledger.entries()) == 2
 
 
-def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
+def test_release_with_room_in_ledger_is_not_reduced(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     with pytest.raises(ln.GuardError):
         ln.release(PLAN, WRONG_CASE, ledger=ledger, options=TENTH)
@@ -721,7 +713,7 @@ def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
-def test_guard_draw_exceeds_bound_as_rarely_as_proved(noise: Noise, scale: float) -> None:
+def test_guard_draw_exceeds_bound_as_rarely_as_proved(noise, scale):
     values = np.arange(-math.ceil(80 * scale), math.ceil(80 * scale) + 1)
     laplace = noise is Noise.DISCRETE_LAPLACE
     chances = np.exp(-np.abs(values) / scale if laplace else -(values**2) / (2 * scale**2))

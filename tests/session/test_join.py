@@ -45,14 +45,14 @@ queries = { diagnosis = "identity", sex = "identity" }
 
 
 @pytest.fixture
-def files(tmp_path) -> ln.Joined:
+def files(tmp_path):
     """Return the join of two CSV files."""
     VISITS.to_csv(tmp_path / "visits.csv", index=False)
     PATIENTS.to_csv(tmp_path / "patients.csv", index=False)
     return ln.Joined(tmp_path / "visits.csv", tmp_path / "patients.csv", on="patient_id")
 
 
-def test_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> None:
+def test_release_says_whose_the_second_table_was(tmp_path, files):
     release = ln.release(
         PLAN,
         files,
@@ -80,7 +80,7 @@ def test_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> 
         assert "are protected with the rows of that value" in ln.export(tmp_path / "out", form)
 
 
-def test_public_table_is_reported_unprotected(tmp_path) -> None:
+def test_public_table_is_reported_unprotected(tmp_path):
     ln.release(
         BY_ROW,
         ln.Joined(VISITS, PATIENTS, on="patient_id", public=True),
@@ -104,13 +104,13 @@ def test_public_table_is_reported_unprotected(tmp_path) -> None:
     assert not plain["receipt"]
 
 
-def test_join_refuses_other_units_unpaid(tmp_path, files: ln.Joined) -> None:
+def test_join_refuses_other_units_unpaid(tmp_path, files):
     with pytest.raises(ln.InputError, match="every row is a unit"):
         ln.release(BY_ROW, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
     assert not (tmp_path / "visits.ledger").exists()
 
 
-def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Joined) -> None:
+def test_stopped_join_is_finished_with_its_second_table(tmp_path, files):
     ledger = tmp_path / "visits.ledger"
     with stopped(Series, "measure") as error:
         ln.release(PLAN, files, ledger=ledger, out=tmp_path / "out")
@@ -135,7 +135,7 @@ def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Join
     assert len(ln.Ledger.open(ledger).entries()) == 1
 
 
-def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
+def test_stopped_join_of_frames_needs_both_again(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
     joined = ln.Joined(VISITS, PATIENTS, on="patient_id")
     with stopped(Series, "measure"):
@@ -146,7 +146,7 @@ def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
     assert release.receipt.joined.on == "patient_id"
 
 
-def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
+def test_category_search_states_its_join(tmp_path, files):
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1)
     search = ln.plan_categories("sex", ln.Unknown(9), privacy)
     categories = ln.find_categories(
@@ -160,7 +160,7 @@ def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
     assert read_categories(tmp_path / "sexes").receipt.joined.table == "patients"
 
 
-def test_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
+def test_spec_joins_as_python_does(tmp_path, files):
     parsed_spec = parse_spec(SPEC, tmp_path)
     data = parsed_spec.data(parsed_spec.source)
     assert data.data == files.data
@@ -221,7 +221,7 @@ WHERE p.sex = 'M' GROUP BY 1, 2'''
 
 
 @pytest.fixture
-def star(tmp_path, files: ln.Joined) -> ln.Joined:
+def star(tmp_path, files):
     """Return the join of visits with three other tables."""
     CARDS.to_csv(tmp_path / "cards.csv", index=False)
     SHOPS.to_csv(tmp_path / "shops.csv", index=False)
@@ -231,7 +231,7 @@ def star(tmp_path, files: ln.Joined) -> ln.Joined:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
-def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
+def test_spec_joins_several_tables(tmp_path, star):
     (tmp_path / "star.toml").write_text(STAR_SPEC, encoding="utf-8")
     parsed_spec = parse_spec(STAR_SPEC, tmp_path)
     assert [join.matched for join in ln.check(parsed_spec).fit.joins] == [1200] * 3
@@ -267,7 +267,7 @@ def test_spec_joins_several_tables(tmp_path, star: ln.Joined) -> None:
         ln.release(cards, tmp_path / "cards.csv", ledger=tmp_path / "cards.ledger")
 
 
-def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined) -> None:
+def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star):
     ledger = tmp_path / "visits.ledger"
     with stopped(Series, "measure"):
         ln.release(PLAN, star, ledger=ledger, out=tmp_path / "out")
@@ -318,9 +318,7 @@ def test_stopped_star_is_finished_with_all_its_tables(tmp_path, star: ln.Joined)
         ),
     ],
 )
-def test_spec_with_an_invalid_star_is_refused(
-    tmp_path, star: ln.Joined, old: str, new: str, message: str
-) -> None:
+def test_spec_with_an_invalid_star_is_refused(tmp_path, star, old, new, message):
     assert old in STAR_SPEC
     with pytest.raises(ln.InputError, match=message):
         parse_spec(STAR_SPEC.replace(old, new), tmp_path)
@@ -384,15 +382,13 @@ def test_spec_with_an_invalid_star_is_refused(
         ),
     ],
 )
-def test_spec_is_refused_before_there_are_data(
-    tmp_path, files: ln.Joined, old: str, new: str, message: str
-) -> None:
+def test_spec_is_refused_before_there_are_data(tmp_path, files, old, new, message):
     assert old in SPEC
     with pytest.raises(ln.InputError, match=message):
         parse_spec(SPEC.replace(old, new), tmp_path)
 
 
-def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joined) -> None:
+def test_public_second_table_may_hold_lists_with_warning(tmp_path, files):
     listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace(
         '\non = "', '\npublic = true\non = "'
     )
@@ -408,7 +404,7 @@ def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joi
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 
-def test_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined) -> None:
+def test_second_ledger_is_refused_for_either_table(tmp_path, files):
     patients = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     mixed = ln.Joined(files.data, PATIENTS, on="patient_id")
     (tmp_path / "other").mkdir()
@@ -431,7 +427,7 @@ def test_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined) -
     )
 
 
-def test_table_cannot_be_public_beside_itself(tmp_path, files: ln.Joined) -> None:
+def test_table_cannot_be_public_beside_itself(tmp_path, files):
     (tmp_path / "link.csv").symlink_to(files.data)
     stored = ln.DatabaseTable("visits", "env:VISITS_URL")
     pairs = [
@@ -448,7 +444,7 @@ def test_table_cannot_be_public_beside_itself(tmp_path, files: ln.Joined) -> Non
             ln.Joined(first, second, on="patient_id", public=True)
 
 
-def test_joins_with_other_bounds_share_one_ledger(tmp_path, files: ln.Joined) -> None:
+def test_joins_with_other_bounds_share_one_ledger(tmp_path, files):
     ledger = ln.Ledger.create(
         tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id")
     )

@@ -41,7 +41,7 @@ cdf = { of = "pay", by = ["sex"] }
 """
 
 
-def make_spec(low: int, null: str = "other"):
+def make_spec(low, null="other"):
     """Return the spec with a lower bound of pay and a rule for missing values."""
     return parse_spec(
         SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'),
@@ -49,7 +49,7 @@ def make_spec(low: int, null: str = "other"):
     )
 
 
-def sources() -> dict[str, object]:
+def sources():
     """Return the same rows in each kind of source."""
     text = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, "unknown", PAY.astype(str))})
     return {
@@ -71,7 +71,7 @@ def sources() -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
-def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
+def test_means_and_medians_use_values_of_any_rows(low, null):
     """Six in a hundred rows lack a value; medians and shares leave them out as well."""
     spec = make_spec(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
@@ -95,7 +95,7 @@ def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
         assert release.tables["count of pay by sex"].product.values_of == "pay"
 
 
-def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
+def test_count_of_values_and_clipping_are_stated(tmp_path):
     spec = make_spec(10_000)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
@@ -120,7 +120,7 @@ def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 
-def test_count_of_values_can_be_requested_separately() -> None:
+def test_count_of_values_can_be_requested_separately():
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
     rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
     release = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)

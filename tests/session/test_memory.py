@@ -20,21 +20,20 @@ from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.linop import AllRanges, Identity, Prefix
 from leastnoise._trusted.measurements import Block, Factor
-from leastnoise._workload import QuerySet
 from waiting import HANGS
 
 
 @pytest.fixture
-def little(monkeypatch) -> None:
+def little(monkeypatch):
     monkeypatch.setenv("LEASTNOISE_MEMORY", "100M")
 
 
-def long(cells: int = 200_000) -> ln.Workload:
+def long(cells=200_000):
     return ln.queries(ln.Domain(x=ln.Coded(cells)), x="identity")
 
 
 @pytest.mark.usefixtures("little")
-def test_release_beyond_memory_is_refused_unpaid(tmp_path) -> None:
+def test_release_beyond_memory_is_refused_unpaid(tmp_path):
     plan = ln.plan(long(), ln.PureDP(1))
     with pytest.raises(
         ln.InputError,
@@ -46,7 +45,7 @@ def test_release_beyond_memory_is_refused_unpaid(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
+def test_unwritten_set_is_counted_by_cells_and_prefixes():
     plan = ln.plan(
         ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity"
     )
@@ -56,20 +55,20 @@ def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
 @pytest.mark.parametrize(
     ("setting", "size"), [("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)]
 )
-def test_memory_limit_is_a_size(monkeypatch, setting: str, size: int) -> None:
+def test_memory_limit_is_a_size(monkeypatch, setting, size):
     monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
     assert available_memory() == size
 
 
 @pytest.mark.parametrize("setting", ["8 apples", "-1", "G", "1e9", "1" * 40])
-def test_invalid_memory_limit_is_refused(monkeypatch, setting: str) -> None:
+def test_invalid_memory_limit_is_refused(monkeypatch, setting):
     monkeypatch.setenv("LEASTNOISE_MEMORY", setting)
     with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
         available_memory()
 
 
-def test_control_group_limit_counts_without_cache(tmp_path) -> None:
-    def free(folder: str, **files: str) -> int | None:
+def test_control_group_limit_counts_without_cache(tmp_path):
+    def free(folder, **files):
         (tmp_path / folder).mkdir(exist_ok=True)
         for name, text in files.items():
             (tmp_path / folder / f"memory.{name}").write_text(text)
@@ -81,14 +80,14 @@ def test_control_group_limit_counts_without_cache(tmp_path) -> None:
 
 
 @pytest.mark.usefixtures("little")
-def test_oversized_requests_are_refused_with_size() -> None:
+def test_oversized_requests_are_refused_with_size():
     with pytest.raises(ln.InputError, match=r"A matrix needs about 4.0 GiB"):
         require_memory(2**32, "A matrix", "")
     require_memory(2**20, "Little", "")
 
 
-def test_strategy_out_of_memory_spares_the_others(monkeypatch) -> None:
-    def greedy(*_: object) -> None:
+def test_strategy_out_of_memory_spares_the_others(monkeypatch):
+    def greedy(*_):
         raise MemoryError(
             "Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type "
             "int64"
@@ -107,7 +106,7 @@ def test_strategy_out_of_memory_spares_the_others(monkeypatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are set on Linux")
-def test_command_planning_is_limited_to_free_memory() -> None:
+def test_command_planning_is_limited_to_free_memory():
     program = """
 import numpy, resource
 from leastnoise._error import memory_limit
@@ -142,7 +141,7 @@ numpy.ones(2**26)
 
 
 @contextmanager
-def at_most(size: float):
+def at_most(size):
     """Check that Python takes less memory than ``size`` bytes in the body."""
     tracemalloc.start()
     try:
@@ -153,11 +152,11 @@ def at_most(size: float):
 
 
 @pytest.fixture(autouse=True)
-def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_listing(monkeypatch):
     """Fail where a test lists the ranges of many cells."""
     true = np.triu_indices
 
-    def few(size: int) -> object:
+    def few(size):
         assert size <= 4096, "the ranges of many cells were listed"
         return true(size)
 
@@ -173,7 +172,7 @@ def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["pure", "approximate", "concentrated"],
 )
-def test_all_ranges_of_many_cells_are_planned(budget: object, strategy: str, cells: int) -> None:
+def test_all_ranges_of_many_cells_are_planned(budget, strategy, cells):
     workload = ln.queries(ln.Domain(x=ln.Integers(0, cells - 1)), x=ln.all_ranges())
     with at_most(700e6):
         candidates = [
@@ -197,7 +196,7 @@ def test_all_ranges_of_many_cells_are_planned(budget: object, strategy: str, cel
 @pytest.mark.parametrize(
     "second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda queries: queries.kind
 )
-def test_products_too_large_to_list_are_promised(second: QuerySet) -> None:
+def test_products_too_large_to_list_are_promised(second):
     domain = ln.Domain(x=ln.Coded(3000), y=ln.Coded(3000))
     workload = ln.queries(domain, x=ln.all_ranges(), y=second)
     (candidate,) = try_strategies(workload, Privacy(ln.PureDP(1)), "hierarchy")
@@ -209,12 +208,12 @@ def test_products_too_large_to_list_are_promised(second: QuerySet) -> None:
     assert mechanism_of(candidate.plan).prepare(candidate.plan)
 
 
-def test_measured_ranges_use_a_gram_matrix() -> None:
+def test_measured_ranges_use_a_gram_matrix():
     with at_most(150e6):  # a matrix of them would have 4 GB
         assert invert_gram(Factor(("x",), AllRanges(1000))).largest_variance(AllRanges(1000)) > 0
 
 
-def test_ranges_in_common_basis_are_batched() -> None:
+def test_ranges_in_common_basis_are_batched():
     # All 80,200 ranges in the basis of 400 vectors would have 257 MB.
     domain = ln.Domain(x=ln.Coded(400), y=ln.Coded(4))
     blocks = (

@@ -24,7 +24,7 @@ from leastnoise._pages import list_sum_contributions
 from leastnoise._spec import parse_spec
 from leastnoise._texts import load_catalogue, statistic_title, table_title
 from leastnoise._trusted.measurements import row_scales
-from leastnoise._trusted.table import Table, open_content
+from leastnoise._trusted.table import open_content
 from simulated import exact_answers, read_table, releases
 
 RNG = np.random.default_rng(8)
@@ -47,7 +47,7 @@ DOMAIN = ln.Domain(
 NAMES = ["pay", "age", "tenure"]
 
 
-def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+def counted_values(rows, names):
     """Return the complete rows, with values as the measures count them."""
     complete = rows.dropna(subset=names)
     counted = {
@@ -62,21 +62,21 @@ def counted_values(rows: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     return complete.assign(**counted)
 
 
-def true_coefficients(rows: pd.DataFrame) -> np.ndarray:
+def true_coefficients(rows):
     """Return the coefficients of pay on tenure and age, by least squares."""
     complete = counted_values(rows, NAMES)
     design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
     return np.linalg.lstsq(design, complete.pay.to_numpy(), rcond=None)[0]
 
 
-def true_covariances(rows: pd.DataFrame, *, normalised: bool) -> np.ndarray:
+def true_covariances(rows, *, normalised):
     """Return the covariances or correlations of all pairs of `NAMES`."""
     values = counted_values(rows, NAMES)[NAMES].to_numpy().T
     matrix = np.corrcoef(values) if normalised else np.cov(values, ddof=0)
     return matrix[np.triu_indices(len(NAMES), 1)]
 
 
-def test_correlations_match_brute_force() -> None:
+def test_correlations_match_brute_force():
     plan = ln.plan(
         ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
     )
@@ -99,7 +99,7 @@ def test_correlations_match_brute_force() -> None:
     assert fitted.coefficient == pytest.approx(true_coefficients(PEOPLE), rel=0.02)
 
 
-def test_regressions_match_brute_force() -> None:
+def test_regressions_match_brute_force():
     workload = ln.regression_queries(DOMAIN, "pay", on=["tenure", "age"], by=["region"])
     release = ln.release(ln.plan(workload, ln.ZCDP(2000), strategy="workload"), PEOPLE, seed=4)
     regression = ln.regression(release, "pay", on=["tenure", "age"], by=["region"])
@@ -118,7 +118,7 @@ def test_regressions_match_brute_force() -> None:
         [ln.Measure("pay", 0, 200_001), ln.Measure("age", -90_000, 60_000)],
     ],
 )
-def test_products_are_rounded_quotients_of_whole_numbers(measures: list[ln.Measure]) -> None:
+def test_products_are_rounded_quotients_of_whole_numbers(measures):
     """A row without one of the values adds 0 to all sums."""
     pay, age = measures
     declared = {
@@ -159,7 +159,7 @@ SMALL = ln.Domain(
 
 
 @functools.cache
-def tables_of_units(max_rows: int) -> list[Table]:
+def tables_of_units(max_rows):
     """Return one fixed row alone, and with all rows that a unit can add."""
     values = [None, -2, 1, 9] if max_rows == 1 else [None, -2, 9]
     possible = list(itertools.product("xy", values, [None, 0, 1, 3] if max_rows == 1 else [0, 3]))
@@ -180,7 +180,7 @@ def tables_of_units(max_rows: int) -> list[Table]:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
 @pytest.mark.parametrize("max_rows", [1, 2])
-def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: int) -> None:
+def test_neighbours_lose_at_most_the_budget(budget, neighbours, max_rows):
     """By brute force over all rows of a unit, as they are read."""
     unit = {"unit_column": "id", "max_rows": max_rows} if max_rows > 1 else {}
     private = ln.Privacy(budget, neighbours=neighbours, **unit)
@@ -213,7 +213,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: i
         ((0.5, 0.5), (0.02, 0.02), 0.3),
     ],
 )
-def test_correlation_intervals_cover(noise, size, means, variances, correlation) -> None:
+def test_correlation_intervals_cover(noise, size, means, variances, correlation):
     """Also in groups of few rows, where the noise allows every correlation."""
     covariance = correlation * np.prod(variances) ** 0.5
     matrix = np.array([[variances[0], covariance], [covariance, variances[1]]])
@@ -233,7 +233,7 @@ def test_correlation_intervals_cover(noise, size, means, variances, correlation)
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("size", [20, 200, 2000, 20_000])
 @pytest.mark.parametrize("predictors", [1, 3, 8])
-def test_coefficient_intervals_cover(noise, size, predictors) -> None:
+def test_coefficient_intervals_cover(noise, size, predictors):
     """Predictors are correlated, and away from the middle of their bounds."""
     truth, exact = regression_truth(predictors)
     coefficients = coefficient_columns(drawn_moments(truth, size, noise, 2_000, 2, response=True))
@@ -247,7 +247,7 @@ def test_coefficient_intervals_cover(noise, size, predictors) -> None:
 
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("size", [10, 20, 30, 60])
-def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size) -> None:
+def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size):
     """Noise that makes the equations clear also shrinks the coefficients."""
     truth, exact = regression_truth(1)
     coefficients = coefficient_columns(drawn_moments(truth, size, noise, 10_000, 3, response=True))
@@ -262,7 +262,7 @@ def test_coefficient_intervals_with_ends_cover_in_small_groups(noise, size) -> N
     assert coverage.min() > 0.93
 
 
-def true_r_squared(rows: pd.DataFrame) -> float:
+def true_r_squared(rows):
     """Return R^2 of pay on tenure and age."""
     complete = counted_values(rows, NAMES)
     design = np.column_stack([np.ones(len(complete)), complete.tenure, complete.age])
@@ -270,7 +270,7 @@ def true_r_squared(rows: pd.DataFrame) -> float:
     return 1 - residuals.var() / complete.pay.var()
 
 
-def test_r_squared_matches_brute_force() -> None:
+def test_r_squared_matches_brute_force():
     plan = ln.plan(
         ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.PureDP(400), strategy="workload"
     )
@@ -284,7 +284,7 @@ def test_r_squared_matches_brute_force() -> None:
     assert found.frame("pandas").columns.tolist()[:2] == ["region", "r_squared"]
 
 
-def test_r_squared_of_one_predictor_is_the_squared_correlation() -> None:
+def test_r_squared_of_one_predictor_is_the_squared_correlation():
     plan = ln.plan(ln.correlation_queries(DOMAIN, ["pay", "age"]), ln.ZCDP(1))
     release = ln.release(plan, PEOPLE, seed=4)
     found = ln.r_squared(release, "pay", on=["age"])
@@ -297,7 +297,7 @@ def test_r_squared_of_one_predictor_is_the_squared_correlation() -> None:
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("size", [40, 200, 3000])
 @pytest.mark.parametrize("predictors", [1, 3, 8])
-def test_r_squared_intervals_cover(noise, size, predictors) -> None:
+def test_r_squared_intervals_cover(noise, size, predictors):
     """Also where R^2 is 0, and the noise makes it larger on average."""
     for exact in (0.0, 0.1, 0.6, 0.98):
         truth = determination_truth(predictors, exact)
@@ -309,14 +309,14 @@ def test_r_squared_intervals_cover(noise, size, predictors) -> None:
         assert (found["high"][~is_clear] == 1).all()
 
 
-def test_r_squared_needs_the_square_of_the_response() -> None:
+def test_r_squared_needs_the_square_of_the_response():
     workload = ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"])
     release = ln.release(ln.plan(workload, ln.ZCDP(1), strategy="workload"), PEOPLE, seed=4)
     with pytest.raises(ln.InputError, match="Ask for correlations"):
         ln.r_squared(release, "pay", on=["age", "tenure"])
 
 
-def test_sql_of_two_measures_matches_a_database() -> None:
+def test_sql_of_two_measures_matches_a_database():
     people = PEOPLE.assign(
         pay=np.rint(np.clip(PEOPLE.pay, 0, 90) * 2) / 2, tenure=PEOPLE.tenure.clip(0, 30)
     )
@@ -353,7 +353,7 @@ def test_sql_of_two_measures_matches_a_database() -> None:
         "CORR(IF(region = 'north', pay, 2 * pay), age)",
     ],
 )
-def test_sql_of_two_measures_is_refused_with_a_reason(aggregate: str) -> None:
+def test_sql_of_two_measures_is_refused_with_a_reason(aggregate):
     with pytest.raises(ln.InputError, match=r"two different measures|one measure|a measure"):
         ln.sql(DOMAIN, f"SELECT {aggregate} FROM people")
 
@@ -381,7 +381,7 @@ R_SQUARED_SPEC = SPEC.replace("regression =", "r_squared =").replace(
 )
 
 
-def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
+def test_statistics_of_a_spec_are_in_the_release(tmp_path):
     spec = parse_spec(SPEC, tmp_path)
     release = ln.release(ln.plan(spec.workload, spec.privacy), PEOPLE, seed=4)
     pairs, line = release.statistics
@@ -401,7 +401,7 @@ def test_statistics_of_a_spec_are_in_the_release(tmp_path) -> None:
     assert any("also if only one of them is missing" in sentence for sentence in sentences)
 
 
-def test_r_squared_of_a_spec_is_in_the_release(tmp_path) -> None:
+def test_r_squared_of_a_spec_is_in_the_release(tmp_path):
     spec = parse_spec(R_SQUARED_SPEC.replace('rho = "1/2"', 'rho = "4"'), tmp_path)
     assert len(spec.workload.products) == 6 + 10
     out = tmp_path / "out"
@@ -427,7 +427,7 @@ def test_r_squared_of_a_spec_is_in_the_release(tmp_path) -> None:
     assert (fitted.low < true_coefficients(PEOPLE)).all()
 
 
-def test_r_squared_hidden_by_noise_has_the_whole_interval() -> None:
+def test_r_squared_hidden_by_noise_has_the_whole_interval():
     plan = ln.plan(
         ln.r_squared_queries(DOMAIN, "pay", on=["age", "tenure"], size=20),
         ln.PureDP("1/10"),
@@ -439,7 +439,7 @@ def test_r_squared_hidden_by_noise_has_the_whole_interval() -> None:
     assert np.isnan(table.numbers()["std_error"]).all()
 
 
-def test_sql_r_squared_is_answered_from_either_statistic() -> None:
+def test_sql_r_squared_is_answered_from_either_statistic():
     statement = "SELECT region, REGR_R2(tenure, pay) AS r2 FROM people GROUP BY region"
     of_pay = ln.r_squared_queries(DOMAIN, "pay", on=["tenure"], by=["region"])
     answers = []
@@ -457,7 +457,7 @@ def test_sql_r_squared_is_answered_from_either_statistic() -> None:
         counts.sql(statement)
 
 
-def test_regression_without_clear_equations_has_no_ends() -> None:
+def test_regression_without_clear_equations_has_no_ends():
     few_people = PEOPLE.head(20)
     plan = ln.plan(
         ln.regression_queries(DOMAIN, "pay", on=["age", "tenure"]),
@@ -478,7 +478,7 @@ def test_regression_without_clear_equations_has_no_ends() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
-def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
+def test_coefficients_have_the_promised_errors_at_public_scales(budget):
     """Two-point values with the means, deviations and correlations that the promise assumes."""
     signs = np.array(list(itertools.product([-1, 1], repeat=2)) * 500)
     age = 40 + 10 * signs[:, 0]
@@ -501,7 +501,7 @@ def test_coefficients_have_the_promised_errors_at_public_scales(budget) -> None:
     assert errors == pytest.approx(stated, rel=0.25)
 
 
-def test_covariances_keep_the_promised_errors() -> None:
+def test_covariances_keep_the_promised_errors():
     workload = ln.correlation_queries(DOMAIN, ["pay", "age"], size=3800)
     plan = ln.plan(workload, ln.PureDP(1), strategy="workload")
     (expected_error,) = statistic_errors(plan)
@@ -520,12 +520,12 @@ def test_covariances_keep_the_promised_errors() -> None:
 
 
 @pytest.mark.slow
-def test_gaussian_plans_are_near_the_lower_bound() -> None:
+def test_gaussian_plans_are_near_the_lower_bound():
     plan = ln.plan(ln.correlation_queries(DOMAIN, NAMES, by=["region"]), ln.ZCDP(1))
     assert plan.data_independent_error.times_least < 1.25
 
 
-def test_unsuitable_requests_are_refused() -> None:
+def test_unsuitable_requests_are_refused():
     measures = {f"m{number}": ln.Measure(f"m{number}", 0, 5) for number in range(12)}
     domain = ln.Domain(a=["x"], measures={**measures, "total": ln.UnitTotal("m0", 0, 5)})
     for measures_of_request in (

@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ ROWS = pd.DataFrame(
 TABLES = ln.marginals(DOMAIN, ways=1)
 
 
-def root_mean_square_error(plan: ln.Plan) -> float:
+def root_mean_square_error(plan):
     """Return the root mean square error over all queries of a plan."""
     expected_error = plan.expected_error()
     return math.sqrt(
@@ -35,12 +34,12 @@ def root_mean_square_error(plan: ln.Plan) -> float:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> ln.Ledger:
+def ledger(tmp_path):
     return ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(WHOLE))
 
 
 @pytest.mark.parametrize(("count", "ratio"), [(2, 1.397), (12, 3.387)])
-def test_shares_have_the_error_that_mu_allows(count: int, ratio: float) -> None:
+def test_shares_have_the_error_that_mu_allows(count, ratio):
     domain = ln.Domain(**{f"x{number}": ln.Integers(0, 5) for number in range(6)})
     workload = ln.marginals(domain, ways=2)
     pairs = ln.plan(workload, WHOLE.scaled(Fraction(1, count)), strategy="marginals")
@@ -51,7 +50,7 @@ def test_shares_have_the_error_that_mu_allows(count: int, ratio: float) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "identity", "dawa", "k_norm"])
-def test_four_releases_of_a_strategy_spend_the_whole(ledger: ln.Ledger, strategy: str) -> None:
+def test_four_releases_of_a_strategy_spend_the_whole(ledger, strategy):
     workload = TABLES
     if strategy == "k_norm":
         workload = ln.marginals(FLAGS, ways=1)
@@ -69,7 +68,7 @@ def test_four_releases_of_a_strategy_spend_the_whole(ledger: ln.Ledger, strategy
         ln.release(ln.plan(TABLES, WHOLE.share("1/4"), strategy="fourier"), ROWS, ledger=ledger)
 
 
-def test_data_dependent_pairs_come_first_or_take_a_share(ledger: ln.Ledger) -> None:
+def test_data_dependent_pairs_come_first_or_take_a_share(ledger):
     workload = ln.queries(DOMAIN, age="all_ranges")
     ln.release(ln.plan(TABLES, WHOLE.share("1/2")), ROWS, ledger=ledger)
     pair = ln.plan(workload, ln.ApproxDP("1/10", "1e-7"), strategy="dawa")
@@ -79,7 +78,7 @@ def test_data_dependent_pairs_come_first_or_take_a_share(ledger: ln.Ledger) -> N
     assert ledger.left() == Charge()
 
 
-def test_laplace_noise_may_spend_the_whole_epsilon(ledger: ln.Ledger) -> None:
+def test_laplace_noise_may_spend_the_whole_epsilon(ledger):
     plan = ln.plan(ln.marginals(DOMAIN, ways=1, of=["sex"]), WHOLE)
     assert plan.cost().kind == "pure"
     ln.release(plan, ROWS, ledger=ledger)
@@ -87,7 +86,7 @@ def test_laplace_noise_may_spend_the_whole_epsilon(ledger: ln.Ledger) -> None:
     assert ledger.left() == Charge()
 
 
-def test_gaussian_plan_charges_its_exact_mu_squared(ledger: ln.Ledger) -> None:
+def test_gaussian_plan_charges_its_exact_mu_squared(ledger):
     plan = ln.plan(TABLES, ln.ApproxDP("1/2", "1e-8"), strategy="fourier")
     cost = plan.cost()
     assert isinstance(cost, GaussianCost)
@@ -96,7 +95,7 @@ def test_gaussian_plan_charges_its_exact_mu_squared(ledger: ln.Ledger) -> None:
     assert cost.mu_squared <= charge <= cost.mu_squared * (1 + Fraction(1, 2**120))
 
 
-def test_errors_of_a_share_are_as_promised() -> None:
+def test_errors_of_a_share_are_as_promised():
     """By simulation, with Gaussian noise at a declared mu squared."""
     plan = ln.plan(TABLES, ln.GDP("1/4"), strategy="identity")
     truth = np.bincount(ROWS.age, minlength=32)
@@ -124,7 +123,7 @@ seconds = 1
 """
 
 
-def test_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
+def test_spec_takes_a_share_of_the_whole(tmp_path):
     (tmp_path / "people.toml").write_text(SPEC.format(more=""))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.privacy == ln.Privacy(WHOLE.share("1/4"))
@@ -142,7 +141,7 @@ def test_spec_takes_a_share_of_the_whole(tmp_path: Path) -> None:
     assert ln.Ledger.open(tmp_path / "people.ledger").left() == Charge()
 
 
-def test_guarded_shares_fit_into_the_whole(tmp_path: Path) -> None:
+def test_guarded_shares_fit_into_the_whole(tmp_path):
     path = tmp_path / "people.ledger"
     options = ln.Options(guard="1/50")
     plan = ln.plan(TABLES, WHOLE.share("1/3"), guard="1/50")
@@ -168,7 +167,7 @@ guard = "{guard}"
 
 
 @pytest.mark.parametrize("guard", ["1/100", "1/20", "1/10", "1/3"])
-def test_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> None:
+def test_ledger_of_a_guarded_spec_has_its_budget(tmp_path, guard):
     names = [f"c{number}" for number in range(8)]
     pd.DataFrame({name: ["0", "1"] * 1000 for name in names}).to_csv(
         tmp_path / "people.csv", index=False
@@ -181,7 +180,7 @@ def test_ledger_of_a_guarded_spec_has_its_budget(tmp_path: Path, guard: str) -> 
     assert len(ledger.entries()) == 2
 
 
-def test_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
+def test_pair_after_its_own_guard_is_unpaid(tmp_path):
     pair = ln.plan(
         ln.queries(DOMAIN, age="all_ranges"),
         ln.ApproxDP("1/10", "1e-7"),
@@ -211,9 +210,7 @@ def test_pair_after_its_own_guard_is_unpaid(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_share_that_cannot_be_taken_is_refused(
-    tmp_path: Path, change: tuple[str, str], message: str
-) -> None:
+def test_share_that_cannot_be_taken_is_refused(tmp_path, change, message):
     (tmp_path / "people.toml").write_text(SPEC.format(more="").replace(*change))
     with pytest.raises(ln.InputError, match=message):
         read_spec(tmp_path / "people.toml")

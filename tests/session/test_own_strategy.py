@@ -45,7 +45,7 @@ def rows():
 @pytest.mark.parametrize(
     "budget", [ln.PureDP("0.6"), ln.ApproxDP("0.9", "1e-6"), ln.ZCDP("0.3")], ids=repr
 )
-def test_user_strategy_error_is_least_squares(budget) -> None:
+def test_user_strategy_error_is_least_squares(budget):
     plan = ln.plan(PREFIX, budget, strategy=TREE)
     measurements = plan.measured()
     exact = np.trace(
@@ -61,7 +61,7 @@ def test_user_strategy_error_is_least_squares(budget) -> None:
     assert covers(plan.privacy.budget, cost(measurements))
 
 
-def test_registered_function_gives_the_same_plan() -> None:
+def test_registered_function_gives_the_same_plan():
     by_name = ln.plan(MIXED, ln.ZCDP(1), strategy="hierarchy")
     plan = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
     assert plan.expected_error() == by_name.expected_error()
@@ -79,13 +79,13 @@ def test_registered_function_gives_the_same_plan() -> None:
     [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE],
     ids=range(5),
 )
-def test_every_form_of_user_strategy_gives_one_plan(strategy) -> None:
+def test_every_form_of_user_strategy_gives_one_plan(strategy):
     assert ln.plan(PREFIX, ln.PureDP(1), strategy=strategy) == ln.plan(
         PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())}
     )
 
 
-def test_real_strategies_are_rounded_and_cost_integers() -> None:
+def test_real_strategies_are_rounded_and_cost_integers():
     random = np.random.default_rng(0)
     real = np.vstack([np.eye(CELLS), random.random((3, CELLS))])
     plan = ln.plan(PREFIX, ln.ZCDP(1), strategy=real)
@@ -98,7 +98,7 @@ def test_real_strategies_are_rounded_and_cost_integers() -> None:
     ).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
 
 
-def test_user_strategy_merges_cells_it_cannot_separate() -> None:
+def test_user_strategy_merges_cells_it_cannot_separate():
     edges = [0, 10, 500, 501, 3000, 5000]
     pairs = [(low, high - 1) for low, high in pairwise(edges)]
     runs = np.array([[low <= cell <= high for cell in range(5000)] for low, high in pairs])
@@ -120,7 +120,7 @@ def test_user_strategy_merges_cells_it_cannot_separate() -> None:
         ln.plan(ln.queries(workload.domain, age=ln.ranges([(0, 5)])), ln.PureDP(1), strategy=runs)
 
 
-def test_user_strategy_serves_targets_and_objectives(rows) -> None:
+def test_user_strategy_serves_targets_and_objectives(rows):
     workload = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
     plan = ln.plan(workload, ln.Least("rho"), strategy={"age": TREE})
     worst = ln.plan(workload, plan.privacy, strategy={"age": TREE}, objective="worst")
@@ -139,7 +139,7 @@ def test_user_strategy_serves_targets_and_objectives(rows) -> None:
 
 
 @pytest.mark.usefixtures("kept_plans")
-def test_user_strategy_does_not_reuse_cached_plans() -> None:
+def test_user_strategy_does_not_reuse_cached_plans():
     first, second = (
         ln.plan(PREFIX, ln.PureDP(1), strategy=strategy)
         for strategy in (TREE, np.eye(CELLS, dtype=int))
@@ -189,12 +189,12 @@ def test_user_strategy_does_not_reuse_cached_plans() -> None:
         (np.ones((1, CELLS)), "The measurements do not determine age:prefix"),
     ],
 )
-def test_invalid_user_strategy_is_refused(strategy, message) -> None:
+def test_invalid_user_strategy_is_refused(strategy, message):
     with pytest.raises(InputError, match=message):
         ln.plan(PREFIX, ln.PureDP(1), strategy=strategy)
 
 
-def test_single_array_needs_a_single_attribute() -> None:
+def test_single_array_needs_a_single_attribute():
     with pytest.raises(
         InputError,
         match="a mapping from attributes to arrays; got 'one array for 2 attributes \\(sex, "
@@ -203,7 +203,7 @@ def test_single_array_needs_a_single_attribute() -> None:
         ln.plan(MIXED, ln.PureDP(1), strategy=TREE)
 
 
-def test_user_strategy_may_miss_unqueried_cells() -> None:
+def test_user_strategy_may_miss_unqueried_cells():
     workload = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(
         DOMAIN, age=ln.ranges([(0, 3)])
     )

@@ -1,7 +1,5 @@
 """Tests that docs/promise.md gives a reason for exactly the fields that are written."""
 
-from pathlib import Path
-
 import pytest
 
 from session.published_fields import (
@@ -22,14 +20,14 @@ PAGE = (
 
 
 @pytest.mark.slow
-def test_every_written_field_is_listed(tmp_path: Path) -> None:
+def test_every_written_field_is_listed(tmp_path):
     written = written_fields(tmp_path)
     listed = listed_fields(LIST.read_text(encoding="utf-8")).keys()
     assert sorted(written - listed) == []
     assert sorted(listed - written - RARE) == []
 
 
-def test_every_listed_field_has_a_reason() -> None:
+def test_every_listed_field_has_a_reason():
     entries = entries_with_reasons(PROMISE.read_text(encoding="utf-8"))
     listed = listed_fields(LIST.read_text(encoding="utf-8"))
     assert listed == {field: entry_of_field(*field, entries) for field in listed}
@@ -38,7 +36,7 @@ def test_every_listed_field_has_a_reason() -> None:
     assert len(set(entries)) == len(entries)
 
 
-def test_new_published_field_is_detected() -> None:
+def test_new_published_field_is_detected():
     assert set(key_paths({"a": [{"b": 1}, {"c": {"d": 2}}]})) == {"a", "a.b", "a.c", "a.c.d"}
     entries = entries_with_reasons(PAGE)
     assert entries == [("ledger", "a"), ("ledger", "b.*"), ("ledger", "b.c")]

@@ -64,7 +64,7 @@ ODD: dict[str, Rows] = {
 }
 
 
-def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
+def neighbours(kind, first, count=2):
     """Return ``count`` tables that differ from ``PEOPLE`` in one unit, from ``first`` on."""
     tables = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
     if kind == "replace":
@@ -81,15 +81,15 @@ def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
 class Tape:
     """Records the kernel's calls and outcomes, and returns them again in later runs."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.outcomes, self.calls, self.given = [], [], 0
 
-    def rewind(self) -> list[Any]:
+    def rewind(self):
         """Return the calls so far, and start the next run."""
         calls, self.calls, self.given = self.calls, [], 0
         return calls
 
-    def frozen(self, call: Any, outcome: Any) -> Any:
+    def frozen(self, call, outcome):
         """Return the outcome of the first run at this place."""
         self.calls.append(call)
         if self.given == len(self.outcomes):
@@ -101,7 +101,7 @@ class Tape:
 _WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
-def _hook(event: str, arguments: Any) -> None:
+def _hook(event, arguments):
     """Record the files that the release touches, as an audit hook."""
     if not (_WATCHED and _WATCHED["root"]) or event not in (
         "open",
@@ -130,7 +130,7 @@ class Stopped(datetime):
     """A clock that stands still."""
 
     @classmethod
-    def now(cls, tz: Any = None) -> Any:
+    def now(cls, tz=None):
         return datetime(2026, 1, 2, 3, 4, 5, tzinfo=tz)
 
 
@@ -143,7 +143,7 @@ class Replay:
     patch: pytest.MonkeyPatch
     streams: pytest.CaptureFixture[str]
 
-    def run(self, go: Callable[[], Any]) -> dict[str, Any]:
+    def run(self, go):
         """Run and return everything that an observer can see."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
@@ -174,12 +174,10 @@ class Replay:
             "writes": list(_WATCHED["writes"]),
         }
 
-    def release(
-        self, plan: ln.Plan, source: Any, leak: Callable[[], object] = int
-    ) -> dict[str, Any]:
+    def release(self, plan, source, leak=int):
         """Release from Python, and return what an observer can see."""
 
-        def go() -> int:
+        def go():
             leak()
             return len(
                 ln.release(plan, source, ledger="data.ledger", out="out", dataset="d").tables
@@ -187,7 +185,7 @@ class Replay:
 
         return self.run(go)
 
-    def check(self, run: Callable[[Rows], dict[str, Any]], other_tables: dict[str, Rows]) -> None:
+    def check(self, run, other_tables):
         """Release, then replay on the neighbours."""
         first_run = run(PEOPLE)
         assert first_run["calls"]
@@ -209,13 +207,13 @@ def replay(monkeypatch, tmp_path, capfd):
     _spy_on_samplers(tape, monkeypatch)
     measure, choose = _measurement.draw_answers, _plane.LeastCost.draw
 
-    def measured(measurements: Any, table: Any, entropy: Any) -> Any:
+    def measured(measurements, table, entropy):
         return tape.frozen(
             ("measure", measurements_digest(measurements), type(entropy).__name__),
             measure(measurements, table, entropy),
         )
 
-    def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
+    def chosen(self, cells, distance, entropy):
         call = repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__
         return tape.frozen(call, choose(self, cells, distance, entropy))
 
@@ -226,11 +224,11 @@ def replay(monkeypatch, tmp_path, capfd):
     _WATCHED.update(root=None, writes=[])
 
 
-def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+def _spy_on_samplers(tape, monkeypatch):
     """Record the arguments of every sampler call."""
 
-    def spied(name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
-        def sample(numerator: Any, denominator: Any, size: int, entropy: Any) -> Any:
+    def spied(name, real):
+        def sample(numerator, denominator, size, entropy):
             scales = hashlib.sha256(
                 np.asarray(numerator).tobytes() + b"/" + np.asarray(denominator).tobytes()
             ).hexdigest()
@@ -252,7 +250,7 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def differences(run: dict[str, Any], other_run: dict[str, Any]) -> dict[str, Any]:
+def differences(run, other_run):
     """Return the differences between two runs."""
     return {name: (run[name], other_run[name]) for name in run if run[name] != other_run[name]}
 
@@ -260,14 +258,14 @@ def differences(run: dict[str, Any], other_run: dict[str, Any]) -> dict[str, Any
 # --- sources --------------------------------------------------------------------------------------
 
 
-def frame(rows: Rows) -> pd.DataFrame:
+def frame(rows):
     """Return the rows as a pandas frame, with nulls in columns of whole numbers."""
     return pd.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))).astype(
         {"age": "Int64", "pay": "Int64"}
     )
 
 
-def _text(rows: Rows) -> str:
+def _text(rows):
     """Return rows as CSV."""
     texts = [["" if value is None else str(value) for value in row] for row in rows]
     lines = [",".join(row) for row in [COLUMNS, *texts]]
@@ -307,13 +305,13 @@ strategy = "{strategy}"
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(RELATIONS))])
-def test_command_behaves_alike_on_neighbouring_files(replay: Replay, name: str, kind: str) -> None:
+def test_command_behaves_alike_on_neighbouring_files(replay, name, kind):
     # Progress is shown to the data holder; it never reaches a file.
     replay.patch.setenv("LEASTNOISE_PROGRESS", "off")
     replay.patch.setenv("COLUMNS", "100")
 
-    def run(rows: Rows) -> dict[str, Any]:
-        def go() -> int:
+    def run(rows):
+        def go():
             FILES[name](rows, Path(name))
             Path("people.toml").write_text(
                 SPEC.format(path=name, neighbours=kind, strategy="hierarchy"), encoding="utf-8"
@@ -331,7 +329,7 @@ def test_command_behaves_alike_on_neighbouring_files(replay: Replay, name: str, 
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
-def test_release_behaves_alike_on_neighbouring_frames(replay: Replay, name: str, kind: str) -> None:
+def test_release_behaves_alike_on_neighbouring_frames(replay, name, kind):
     plan = made_for("linear", kind)
     replay.check(
         lambda rows: replay.release(plan, IN_MEMORY[name](rows)),
@@ -368,13 +366,13 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
 
 
 @cache
-def made_for(name: str, kind: str) -> ln.Plan:
+def made_for(name, kind):
     workload, budget, strategy = MECHANISMS[name]
     return ln.plan(workload, ln.Privacy(budget, kind, "person", 2), strategy=strategy)
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "linear"])
-def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) -> None:
+def test_every_mechanism_does_the_same_on_neighbours(replay, name):
     kind = RELATIONS[list(MECHANISMS).index(name) % 2]
     regime = name.partition(", ")[2]
     if name.startswith("dawa, ") and regime != "rho":
@@ -391,24 +389,22 @@ def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) 
 # --- the replay sees what it is for ---------------------------------------------------------------
 
 
-def _told(rows: int) -> None:
+def _told(rows):
     sys.stderr.write("many rows\n" if rows > 120 else "few rows\n")
 
 
-def _written(rows: int) -> None:
+def _written(rows):
     Path("note").write_text(str(rows), encoding="utf-8")
 
 
-def _sampled(rows: int) -> None:
+def _sampled(rows):
     _measurement.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
 @pytest.mark.parametrize(
     ("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")]
 )
-def test_replay_detects_a_planted_leak(
-    replay: Replay, leak: Callable[[int], None], where: str
-) -> None:
+def test_replay_detects_a_planted_leak(replay, leak, where):
     plan = made_for("linear", "add_remove")
     first, second = (
         replay.release(plan, frame(rows), partial(leak, len(rows)))

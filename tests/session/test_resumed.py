@@ -26,11 +26,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @pytest.fixture
-def ledger(tmp_path) -> ln.Ledger:
+def ledger(tmp_path):
     return ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
 
 
-def test_unfinishable_release_does_not_block_others(tmp_path, ledger) -> None:
+def test_unfinishable_release_does_not_block_others(tmp_path, ledger):
     for out in (tmp_path / "a", None, tmp_path / "c"):
         with stopped(_release_job, "build_release") as error:
             ln.release(PLAN, PEOPLE, ledger=ledger, out=out)
@@ -53,7 +53,7 @@ def test_unfinishable_release_does_not_block_others(tmp_path, ledger) -> None:
     )
 
 
-def test_resumed_release_counts_earlier_measurements(tmp_path, ledger) -> None:
+def test_resumed_release_counts_earlier_measurements(tmp_path, ledger):
     earlier = ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "earlier")
     plan = ln.plan(PLAN.workload, ln.PureDP(1), strategy=PLAN.strategy, after=[earlier])
     with stopped(_release_job, "build_release"):
@@ -69,7 +69,7 @@ def test_resumed_release_counts_earlier_measurements(tmp_path, ledger) -> None:
     assert ratio.tolist() == pytest.approx([0.5**0.5] * 2)
 
 
-def test_changed_plan_is_not_reported_unpaid(tmp_path, ledger) -> None:
+def test_changed_plan_is_not_reported_unpaid(tmp_path, ledger):
     plan = ln.plan(
         ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="prefix"), ln.PureDP(1), strategy="dawa"
     )
@@ -88,7 +88,7 @@ def test_changed_plan_is_not_reported_unpaid(tmp_path, ledger) -> None:
     assert len(ln.resume(ledger)) == 1
 
 
-def test_full_disk_in_writer_thread_loses_nothing(tmp_path, ledger) -> None:
+def test_full_disk_in_writer_thread_loses_nothing(tmp_path, ledger):
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=[1, 2, 3]), ways=1), ln.PureDP(1))
     usual = _writing._write_result
     with pytest.MonkeyPatch.context() as patch:
@@ -115,7 +115,7 @@ def test_full_disk_in_writer_thread_loses_nothing(tmp_path, ledger) -> None:
         assert pd.read_csv(file)["answer"].tolist() == table.answer.reshape(-1).tolist()
 
 
-def test_repeated_call_finishes_with_current_options(tmp_path, ledger) -> None:
+def test_repeated_call_finishes_with_current_options(tmp_path, ledger):
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "a")
     finished = ln.release(
@@ -126,7 +126,7 @@ def test_repeated_call_finishes_with_current_options(tmp_path, ledger) -> None:
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
 
 
-def test_older_copy_draws_no_moved_release_again(tmp_path, ledger) -> None:
+def test_older_copy_draws_no_moved_release_again(tmp_path, ledger):
     """The copy is from between payment and noise; the release was moved away."""
     with stopped(ln.Ledger, "begin"):
         ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "a")
@@ -146,7 +146,7 @@ def test_older_copy_draws_no_moved_release_again(tmp_path, ledger) -> None:
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
 
 
-def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, ledger) -> None:
+def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, ledger):
     """Another process pays and publishes it during the search of the folders."""
     real = _ledger_choice.read_receipt
     (tmp_path / "folder").mkdir()
@@ -162,14 +162,14 @@ def test_release_of_another_process_is_not_missing(tmp_path, monkeypatch, ledger
 
 
 @pytest.mark.parametrize("kind", ["release", "guard", "search", "engine"])
-def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str) -> None:
+def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind):
     """The month ends during the reading, so rows may be of people who have left."""
     budget = ln.ApproxDP(1, "1e-6") if kind == "search" else ln.PureDP(1)
     ledger = ln.Ledger.create(tmp_path / "people", "people", ln.Privacy(budget))
     ledger = ledger.set_budget(budget, period="month")
     source = duckdb.from_df(PEOPLE) if kind == "engine" else PEOPLE
 
-    def run() -> object:
+    def run():
         if kind == "search":
             search = ln.plan_categories("sex", ln.Unknown(9), budget)
             return ln.find_categories(search, PEOPLE, ledger=ledger)
@@ -190,14 +190,14 @@ def test_rows_of_an_earlier_period_are_not_paid(tmp_path, monkeypatch, kind: str
     assert ledger.spent() != Charge()
 
 
-def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> None:
+def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch):
     """Rows read over midnight may be of people who are gone on the next day."""
     day = dt.date(2026, 11, 30)
     days = [day]
     monkeypatch.setattr(_read, "today", lambda: days[-1])
     real = _read.open_columns
 
-    def open_columns(*arguments: object) -> object:
+    def open_columns(*arguments):
         days.append(day + dt.timedelta(1))
         return real(*arguments)
 
@@ -213,9 +213,7 @@ def test_day_of_reading_is_taken_before_the_source_is_opened(monkeypatch) -> Non
 
 
 @pytest.mark.parametrize("period", ["", "month"])
-def test_resumed_rows_were_read_in_the_period_of_payment(
-    tmp_path, monkeypatch, ledger, period: str
-) -> None:
+def test_resumed_rows_were_read_in_the_period_of_payment(tmp_path, monkeypatch, ledger, period):
     """The clock is set back to the month of the payment after the reading."""
     ledger = ledger.set_budget(ln.PureDP(1), period=period)
     with stopped(ln.Ledger, "begin"):
@@ -229,7 +227,7 @@ def test_resumed_rows_were_read_in_the_period_of_payment(
         assert len(ln.resume(ledger, number=2, source=PEOPLE)) == 1
 
 
-def next_month(ledger: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
+def next_month(ledger, patch):
     """Set today to the first day of the month after the last payment."""
     day = (ledger.entries()[-1].reserved_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
     for module in (_ledger, _read):
@@ -237,7 +235,7 @@ def next_month(ledger: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
     return day
 
 
-def test_guard_of_another_period_is_not_used(monkeypatch, ledger) -> None:
+def test_guard_of_another_period_is_not_used(monkeypatch, ledger):
     """Its counts are of that period's rows, and the data have changed."""
     ledger = ledger.set_budget(ln.PureDP(1), period="month")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP("1/2"))
@@ -254,9 +252,7 @@ def test_guard_of_another_period_is_not_used(monkeypatch, ledger) -> None:
 
 
 @pytest.mark.parametrize("has_folder", [True, False])
-def test_resume_reads_no_rows_of_another_period(
-    tmp_path, monkeypatch, ledger, has_folder: bool
-) -> None:
+def test_resume_reads_no_rows_of_another_period(tmp_path, monkeypatch, ledger, has_folder):
     """The next month's data hold other people, who have a budget of their own."""
     ledger = ledger.set_budget(ln.PureDP(1), period="month")
     target = tmp_path / "a" if has_folder else None
@@ -275,7 +271,7 @@ def test_resume_reads_no_rows_of_another_period(
     assert ledger.left().epsilon == 0
 
 
-def test_resume_finishes_draws_of_another_period(tmp_path, monkeypatch, ledger) -> None:
+def test_resume_finishes_draws_of_another_period(tmp_path, monkeypatch, ledger):
     ledger = ledger.set_budget(ln.PureDP(1), period="month")
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "a")
@@ -285,20 +281,20 @@ def test_resume_finishes_draws_of_another_period(tmp_path, monkeypatch, ledger) 
     assert ledger.left().epsilon == 1
 
 
-def test_resume_reads_rows_in_the_same_period(tmp_path, ledger) -> None:
+def test_resume_reads_rows_in_the_same_period(tmp_path, ledger):
     ledger = ledger.set_budget(ln.PureDP(1), period="year")
     with stopped(ln.Ledger, "begin"):
         ln.release(PLAN, PEOPLE, ledger=ledger, out=tmp_path / "a")
     assert len(ln.resume(ledger, source=PEOPLE)) == 1
 
 
-def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch) -> None:
+def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch):
     """The ledger has just enough for guard and release."""
     options = ln.Options(guard="1/100")
     plan = ln.plan(PLAN.workload, ln.PureDP(99))
     real = Series.paid
 
-    def killed(*arguments: object, **named: object) -> object:
+    def killed(*arguments, **named):
         if named.get("output") == "(guard)":
             return real(*arguments, **named)
         raise KeyboardInterrupt

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,19 +28,19 @@ DOMAIN = ln.Domain(pay=ln.Integers(0, CELLS - 1), sex=["F", "M"])
 BY_SEX = ln.quantile_queries(DOMAIN, "pay", SHARES, by=["sex"])
 
 
-def table_of(domain: ln.Domain) -> Table:
+def table_of(domain):
     codes = {"pay": ROWS["pay"].to_numpy(), "sex": (ROWS["sex"] == "M").to_numpy().astype(int)}
     return Table(domain, codes)
 
 
-def rank_distance(values: pd.Series, value: float, share: float) -> float:
+def rank_distance(values, value, share):
     """Return the number of rows between a value and the rank of a quantile."""
     target = share * len(values)
     return max(0.0, (values < value).sum() - target, target - (values <= value).sum())
 
 
 @pytest.mark.slow
-def test_selected_quantiles_are_near_and_their_intervals_cover() -> None:
+def test_selected_quantiles_are_near_and_their_intervals_cover():
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     limits = [
         int(step.name.split("within ")[1].split(" rows")[0]) for step in plan.adaptive.steps[1:]
@@ -63,7 +62,7 @@ def test_selected_quantiles_are_near_and_their_intervals_cover() -> None:
     assert np.mean(distances) < 5
 
 
-def test_selected_quantiles_leave_out_rows_without_a_value() -> None:
+def test_selected_quantiles_leave_out_rows_without_a_value():
     rows = pd.concat(
         [ROWS.astype({"pay": "Int64"}), pd.DataFrame({"pay": [None] * 4000, "sex": ["F"] * 4000})]
     )
@@ -74,12 +73,12 @@ def test_selected_quantiles_leave_out_rows_without_a_value() -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/2"), ln.ApproxDP(1, "1e-6")], ids=str)
-def test_selected_quantiles_work_with_every_budget(budget) -> None:
+def test_selected_quantiles_work_with_every_budget(budget):
     plan = ln.plan(BY_SEX, budget, strategy=STRATEGY)
     assert ln.release(plan, ROWS, seed=1).statistics[0].frame().shape[0] == 6
 
 
-def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path: Path) -> None:
+def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path):
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     release = ln.release(plan, ROWS, ledger=tmp_path / "l.ledger", out=tmp_path / "out")
     reread = ln.read_release(tmp_path / "out")
@@ -89,7 +88,7 @@ def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path: Path)
     assert sentence in report(tmp_path / "out")
 
 
-def test_forged_choices_are_refused() -> None:
+def test_forged_choices_are_refused():
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     outcome = run(plan, table_of(BY_SEX.domain), 1)
     facts = written(outcome)
@@ -108,14 +107,14 @@ def test_forged_choices_are_refused() -> None:
             outcome_from_json(plan.to_json(), json.dumps(facts)).finding.quantile_choices(BY_SEX)
 
 
-def test_forged_tables_are_refused_before_payment() -> None:
+def test_forged_tables_are_refused_before_payment():
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     larger = ln.plan(BY_SEX, ln.PureDP(2), strategy=STRATEGY)
     with pytest.raises(InputError, match="half of the budget of the plan"):
         mechanism_for(STRATEGY, BY_SEX).prepare(replace(plan, fallback=larger.fallback))
 
 
-def test_selected_quantiles_rise_with_their_shares() -> None:
+def test_selected_quantiles_rise_with_their_shares():
     shares = [f"{number}/10" for number in range(1, 10)]
     plan = ln.plan(ln.quantile_queries(DOMAIN, "pay", shares), ln.PureDP("1/2"), strategy=STRATEGY)
     for seed in range(5):
@@ -125,20 +124,20 @@ def test_selected_quantiles_rise_with_their_shares() -> None:
         assert (table["may_be_above"] >= (table["quantile"] == CELLS - 1)).all()
 
 
-def test_ties_of_ranks_match_sql() -> None:
+def test_ties_of_ranks_match_sql():
     domain = ln.Domain(pay=ln.Integers(0, 255))
     plan = ln.plan(ln.quantile_queries(domain, "pay", ["1/2"]), ln.PureDP(900), strategy=STRATEGY)
     rows = pd.DataFrame({"pay": [0] * 50 + [200] * 50})
     assert ln.release(plan, rows, seed=1).statistics[0].frame()["quantile"].tolist() == [0]
 
 
-def test_budgets_of_many_digits_are_accepted() -> None:
+def test_budgets_of_many_digits_are_accepted():
     for budget in (ln.PureDP(0.1 + 0.2), ln.PureDP(1 / 3), ln.ApproxDP(1 / 3, "1e-6")):
         plan = ln.plan(BY_SEX, budget, strategy=STRATEGY)
         assert ln.release(plan, ROWS, seed=1).statistics[0].frame().shape[0] == 6
 
 
-def test_selected_quantiles_say_their_accuracy_in_the_plan() -> None:
+def test_selected_quantiles_say_their_accuracy_in_the_plan():
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     steps = mechanism_for(STRATEGY, BY_SEX).explain(plan).steps
     assert steps[0].name == "tables"
@@ -166,6 +165,6 @@ GROUPED = ln.Domain(
     ],
     ids=["no quantiles", "a maximum", "by a level"],
 )
-def test_quantiles_that_cannot_be_selected_are_refused(workload, message) -> None:
+def test_quantiles_that_cannot_be_selected_are_refused(workload, message):
     with pytest.raises(InputError, match=message):
         ln.plan(workload, ln.PureDP(1), strategy=STRATEGY)

@@ -4,7 +4,6 @@ import datetime as dt
 import gzip
 import math
 import re
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -63,7 +62,7 @@ formats = ["csv"]
 class Office:
     """A folder with a spec and a table that grows, and the date of today."""
 
-    def __init__(self, folder, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, patch):
         self.folder = folder
         self.patch = patch
         self.rows = []
@@ -71,7 +70,7 @@ class Office:
         self.ledger = folder / "visits.ledger"
         self.write_spec()
 
-    def write_spec(self, *changes: tuple[str, str], late: str = "drop", unit: str = "") -> None:
+    def write_spec(self, *changes, late="drop", unit=""):
         """Write the spec, with each old text replaced by its new one."""
         text = SPEC.format(late=late, unit=unit)
         for old, new in changes:
@@ -79,16 +78,16 @@ class Office:
             text = text.replace(old, new)
         (self.folder / "spec.toml").write_text(text)
 
-    def read_spec(self) -> Any:
+    def read_spec(self):
         return read_spec(self.folder / "spec.toml")
 
-    def set_today(self, day: str) -> None:
+    def set_today(self, day):
         self.patch.setattr(_series_publication, "_today", lambda: dt.date.fromisoformat(day))
 
-    def add_rows(self, *rows: tuple[str, ...]) -> None:
+    def add_rows(self, *rows):
         self.rows += rows
 
-    def publish(self, day: str, through: str | None = None) -> Any:
+    def publish(self, day, through=None):
         """Publish the periods that are due on a day, and return what was published."""
         width = len(self.rows[0]) if self.rows else 2
         header = ",".join(["day", "sex", "person", "paid"][:width])
@@ -104,13 +103,13 @@ class Office:
             through=through,
         )
 
-    def answers(self, period: str) -> dict[tuple[str, str], float]:
+    def answers(self, period):
         """Return the answers of the release up to a period, by query and cell."""
         frame = ln.read_release(self.folder / self.out / period).answers
         keys = zip(frame["query"], frame["cell"], strict=True)
         return dict(zip(keys, frame["answer"], strict=True))
 
-    def counts(self, period: str) -> dict[str, int]:
+    def counts(self, period):
         """Return the rounded counts by month and sex, such as "01F"; the noise is below 1/2."""
         counts = {}
         for (query, cell), answer in self.answers(period).items():
@@ -120,19 +119,19 @@ class Office:
         return counts
 
     @property
-    def private_files(self) -> list[Any]:
+    def private_files(self):
         return [*self.folder.glob("*.private")]
 
-    def open_ledger(self) -> ln.Ledger:
+    def open_ledger(self):
         return ln.Ledger.open(self.ledger)
 
-    def pending_steps(self) -> list[Any]:
+    def pending_steps(self):
         """Return the steps that the first entry of the ledger has drawn."""
         ledger = self.open_ledger()
         return ledger.pending(ledger.entries()[0]).steps
 
     @property
-    def charges(self) -> list[Any]:
+    def charges(self):
         """The charge of each release in rho."""
         return [
             entry.charge.rho for entry in self.open_ledger().entries() if entry.kind == "release"
@@ -140,22 +139,22 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path, monkeypatch) -> Office:
+def office(tmp_path, monkeypatch):
     return Office(tmp_path, monkeypatch)
 
 
-def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
+def rows_of(month, women, men):
     """Return rows of visits in the middle of a month."""
     day = f"2024-{month:02}-15"
     return [(day, "F")] * women + [(day, "M")] * men
 
 
-def published_periods(published: Any) -> list[str]:
+def published_periods(published):
     """Return the names of the periods of all releases that a call published."""
     return [folder.name for folder in published.releases]
 
 
-def test_series_without_unit_column_is_warned_about(office: Office) -> None:
+def test_series_without_unit_column_is_warned_about(office):
     (warning,) = [
         sentence for sentence in spec_warnings(office.read_spec()) if "series" in sentence
     ]
@@ -166,7 +165,7 @@ def test_series_without_unit_column_is_warned_about(office: Office) -> None:
 
 
 @pytest.mark.parametrize("unit", ["", 'unit = { column = "person", max_rows = 2 }'])
-def test_series_count_rows_without_a_sex_in_tables_without_sex(office: Office, unit: str) -> None:
+def test_series_count_rows_without_a_sex_in_tables_without_sex(office, unit):
     office.write_spec(unit=unit)
     rng = np.random.default_rng(0)
     for row in range(180):
@@ -188,7 +187,7 @@ def test_series_count_rows_without_a_sex_in_tables_without_sex(office: Office, u
         assert totals["q2", f"month <= 2024-{month:02}"] == pytest.approx(rows_so_far, abs=1)
 
 
-def test_series_is_paid_once_and_never_changes(office: Office) -> None:
+def test_series_is_paid_once_and_never_changes(office):
     office.add_rows(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     first = office.publish("2024-02-10")
     assert first.paid
@@ -214,7 +213,7 @@ def test_series_is_paid_once_and_never_changes(office: Office) -> None:
         assert answers_in_march[cell] == pytest.approx(answer, rel=1e-9, abs=1e-9)
 
 
-def test_finished_series_is_sealed_without_private_file(office: Office) -> None:
+def test_finished_series_is_sealed_without_private_file(office):
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-04-01")
     assert office.private_files[0].stat().st_mode & 0o777 == 0o600
@@ -228,7 +227,7 @@ def test_finished_series_is_sealed_without_private_file(office: Office) -> None:
     assert after_the_end.state is None
 
 
-def test_series_index_lists_published_periods(office: Office) -> None:
+def test_series_index_lists_published_periods(office):
     index = office.folder / "monthly/index.html"
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-04-01")
@@ -243,7 +242,7 @@ def test_series_index_lists_published_periods(office: Office) -> None:
     assert "6 of 6 periods are published." in index.read_text()
 
 
-def test_releases_of_a_series_describe_it(office: Office) -> None:
+def test_releases_of_a_series_describe_it(office):
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-04-01")
     out = office.folder / "monthly/2024-03"
@@ -261,7 +260,7 @@ def test_releases_of_a_series_describe_it(office: Office) -> None:
     }
 
 
-def test_python_publishes_due_periods(office: Office) -> None:
+def test_python_publishes_due_periods(office):
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     office.set_today("2024-04-01")
@@ -277,7 +276,7 @@ def test_python_publishes_due_periods(office: Office) -> None:
         ln.release_series(spec, spec.source, out=out)
 
 
-def test_series_guard_is_paid_once_and_can_stop_it(office: Office) -> None:
+def test_series_guard_is_paid_once_and_can_stop_it(office):
     office.write_spec(("[series]", '[plan]\nguard = "1/100"\n[series]'))
     office.add_rows(*rows_of(1, 30, 40), *[("2023-01-15", "F")] * 200)
     with pytest.raises(ln.GuardError, match=r"Only the guard was paid, rho = 10"):
@@ -297,7 +296,7 @@ def test_series_guard_is_paid_once_and_can_stop_it(office: Office) -> None:
 
 
 @pytest.mark.slow
-def test_sums_means_and_units_are_published_by_period(office: Office) -> None:
+def test_sums_means_and_units_are_published_by_period(office):
     more_workload = """means = { of = "paid", by = ["month", "sex"] }
 [[workload]]
 queries = { month = "prefix" }
@@ -334,7 +333,7 @@ count = "units"
     assert '["paid", ["month", "sex"]' in office.private_files[0].read_text()
 
 
-def test_changes_are_published_with_difference_errors(office: Office) -> None:
+def test_changes_are_published_with_difference_errors(office):
     office.write_spec(("{ rolling = 3 }", "{ change = 2 }"), ('rho = "1000"', 'rho = "1/2"'))
     office.add_rows(
         *rows_of(1, 30, 40), *rows_of(2, 10, 20), *rows_of(3, 5, 6), *rows_of(4, 15, 16)
@@ -367,7 +366,7 @@ def test_changes_are_published_with_difference_errors(office: Office) -> None:
 
 
 @pytest.mark.parametrize("late", ["drop", "arrival"])
-def test_files_of_closed_periods_are_not_read(office: Office, late: str) -> None:
+def test_files_of_closed_periods_are_not_read(office, late):
     """The damaged file of January matters only if late rows are counted on arrival."""
     folder = office.folder / "visits"
     folder.mkdir()
@@ -391,7 +390,7 @@ def test_files_of_closed_periods_are_not_read(office: Office, late: str) -> None
         office.publish("2024-04-10")
 
 
-def test_late_rows_count_on_arrival_if_declared(office: Office) -> None:
+def test_late_rows_count_on_arrival_if_declared(office):
     office.write_spec(late="arrival")
     office.add_rows(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     office.publish("2024-02-10")
@@ -410,7 +409,7 @@ attributes.sex = { en = "sex", de = "Geschlecht" }
 [series]"""
 
 
-def newest_values(page: str, view: str) -> list[list[str]]:
+def newest_values(page, view):
     """Return the texts of the rows of a table of newest values on the page of a series."""
     article = re.search(rf'<article id="{view}".*?</article>', page, re.DOTALL)
     assert article is not None
@@ -418,7 +417,7 @@ def newest_values(page: str, view: str) -> list[list[str]]:
     return [re.split(r"<td[^>]*>|<small>", row.replace("</small>", ""))[1:] for row in rows]
 
 
-def test_series_page_shows_newest_values_and_changes(office: Office) -> None:
+def test_series_page_shows_newest_values_and_changes(office):
     total = 'queries = { month = "identity" }'
     office.write_spec(('"1000"', '"1e6"'), ("[series]", f"[[workload]]\n{total}\n" + SERIES_NAMES))
     office.add_rows(*rows_of(1, 400, 200), *rows_of(2, 500, 100))
@@ -437,7 +436,7 @@ def test_series_page_shows_newest_values_and_changes(office: Office) -> None:
     assert "Besuche nach month und Geschlecht" in german
 
 
-def test_series_page_shows_changes_of_means(office: Office) -> None:
+def test_series_page_shows_changes_of_means(office):
     means = '[[workload]]\nmeans = { of = "paid", by = ["month"] }\n[series]'
     office.write_spec(("[series]", means))
     visits = [(1, 100), (2, 150), (3, 90)]
@@ -450,7 +449,7 @@ def test_series_page_shows_changes_of_means(office: Office) -> None:
     assert percent.startswith(("\u221239", "\u221240"))
 
 
-def test_series_page_changes_follow_published_rounding(office: Office) -> None:
+def test_series_page_changes_follow_published_rounding(office):
     office.write_spec(("[output]", "[output]\nround = 50"))
     office.add_rows(*rows_of(1, 420, 200), *rows_of(2, 530, 110))
     office.publish("2024-03-01", through="2024-02")
@@ -461,7 +460,7 @@ def test_series_page_changes_follow_published_rounding(office: Office) -> None:
     ]
 
 
-def test_other_spec_starts_a_separate_series(office: Office) -> None:
+def test_other_spec_starts_a_separate_series(office):
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     office.open_ledger().set_budget(ln.ZCDP(2000))
@@ -486,7 +485,7 @@ def test_other_spec_starts_a_separate_series(office: Office) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
-def test_stopped_series_run_resumes_with_its_draws(office: Office) -> None:
+def test_stopped_series_run_resumes_with_its_draws(office):
     office.add_rows(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     with stopped(_release_job, "build_release") as stop:
         office.publish("2024-03-10")
@@ -503,7 +502,7 @@ def test_stopped_series_run_resumes_with_its_draws(office: Office) -> None:
     assert ln.resume(office.open_ledger()) == []
 
 
-def test_lost_private_file_ends_the_series(office: Office) -> None:
+def test_lost_private_file_ends_the_series(office):
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     private_content = office.private_files[0].read_bytes()
@@ -521,7 +520,7 @@ def test_lost_private_file_ends_the_series(office: Office) -> None:
     assert published_periods(office.publish("2024-03-10")) == ["2024-02"]
 
 
-def test_restored_ledger_copy_draws_no_period_twice(office: Office) -> None:
+def test_restored_ledger_copy_draws_no_period_twice(office):
     office.add_rows(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     office.publish("2024-02-10")
     copies = {path: path.read_bytes() for path in office.folder.iterdir() if "ledger" in path.name}
@@ -533,7 +532,7 @@ def test_restored_ledger_copy_draws_no_period_twice(office: Office) -> None:
         office.publish("2024-04-10")
 
 
-def test_series_continues_with_its_second_table(office: Office) -> None:
+def test_series_continues_with_its_second_table(office):
     office.add_rows(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     (office.folder / "visits.csv").write_text(
         "\n".join(["day,sex", *map(",".join, office.rows), ""])
@@ -549,7 +548,7 @@ def test_series_continues_with_its_second_table(office: Office) -> None:
     assert [folder.name for folder in ln.release_series(spec, joined, **places)] == ["2024-02"]
 
 
-def test_unfinished_periods_are_refused_unpaid(office: Office) -> None:
+def test_unfinished_periods_are_refused_unpaid(office):
     office.add_rows(*rows_of(1, 30, 40))
     with pytest.raises(ln.InputError, match="No period is over yet"):
         office.publish("2024-01-31")
@@ -562,7 +561,7 @@ def test_unfinished_periods_are_refused_unpaid(office: Office) -> None:
     assert published_periods(published) == ["2024-01", "2024-02"]
 
 
-def test_plan_of_a_series_is_refused_for_one_release(office: Office) -> None:
+def test_plan_of_a_series_is_refused_for_one_release(office):
     plan = plan_spec(office.read_spec())
     with pytest.raises(ln.InputError, match="published period by period"):
         ln.release(plan, pd.DataFrame({"day": ["2024-01-01"], "sex": ["F"]}), seed=1)
@@ -624,13 +623,13 @@ def test_plan_of_a_series_is_refused_for_one_release(office: Office) -> None:
         ),
     ],
 )
-def test_invalid_series_are_refused(office: Office, changes: tuple[str, ...], message: str) -> None:
+def test_invalid_series_are_refused(office, changes, message):
     office.write_spec(changes[:2], changes[2:] or ("", ""))
     with pytest.raises(ln.InputError, match=message):
         plan_spec(office.read_spec())
 
 
-def test_series_cost_covers_max_rows_in_every_period(office: Office) -> None:
+def test_series_cost_covers_max_rows_in_every_period(office):
     office.write_spec(('"1000"', '"40000"'), unit='unit = { column = "person", max_rows = 2 }')
     privacy = office.read_spec().privacy
     assert privacy.max_rows == 12  # 2 in each of 6 periods
@@ -660,9 +659,7 @@ def test_series_cost_covers_max_rows_in_every_period(office: Office) -> None:
         ("", None, [4, 0, 0]),
     ],
 )
-def test_series_bounds_rows_of_a_unit_in_all_periods(
-    office: Office, unit: str, bound_per_month: Any, counts: list[int]
-) -> None:
+def test_series_bounds_rows_of_a_unit_in_all_periods(office, unit, bound_per_month, counts):
     """One run publishes January, one February, and one the next three months together."""
     office.write_spec(
         ("[series]", "[series]\nmax_rows = 4"), unit=f'unit = {{ column = "person"{unit} }}'
@@ -685,7 +682,7 @@ def test_series_bounds_rows_of_a_unit_in_all_periods(
     assert office.private_files == []
 
 
-def test_series_limit_is_checked_and_part_of_the_spec(office: Office) -> None:
+def test_series_limit_is_checked_and_part_of_the_spec(office):
     limited = ("[series]", "[series]\nmax_rows = 4")
     office.write_spec(limited)
     with pytest.raises(ln.InputError, match="left out if every row is a unit"):
@@ -707,7 +704,7 @@ def test_series_limit_is_checked_and_part_of_the_spec(office: Office) -> None:
         office.publish("2024-04-10")
 
 
-def test_series_limit_reads_a_database_table(office: Office) -> None:
+def test_series_limit_reads_a_database_table(office):
     office.write_spec(("[series]", "[series]\nmax_rows = 2"), unit='unit = { column = "person" }')
     office.add_rows(*[(f"2024-{month:02}-10", "F", "ann") for month in (1, 2, 3)] * 2)
     office.publish("2024-02-10")
@@ -721,7 +718,7 @@ def test_series_limit_reads_a_database_table(office: Office) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/2"), ln.PureDP(1)], ids=["rho", "epsilon"])
-def test_smaller_limits_of_a_series_cost_less(budget: Any) -> None:
+def test_smaller_limits_of_a_series_cost_less(budget):
     """The error of one row in all periods is the least; one in each period costs the most."""
     workload = ln.queries(daily_domain(12), day="identity") + ln.queries(
         daily_domain(12), day="prefix"
@@ -739,17 +736,17 @@ def test_smaller_limits_of_a_series_cost_less(budget: Any) -> None:
     assert errors[0] == pytest.approx(plan_of_rows.expected_error().total_squared_error)
 
 
-def daily_domain(periods: int, **kinds: Any) -> ln.Domain:
+def daily_domain(periods, **kinds):
     """Return a domain with that many days of 2024, and other attributes or measures."""
     last_day = dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1)
     return ln.Domain({"day": ln.Dates("2024-01-01", last_day)}, **kinds)
 
 
-def plan_daily_series(workload: ln.Workload, budget: Any) -> ln.Plan:
+def plan_daily_series(workload, budget):
     return series_plan(workload, ln.Privacy(budget), SeriesOptions("day"), Search())
 
 
-def truncated_releases(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
+def truncated_releases(plan, rows, seeds, folder, ends):
     """Yield, for each seed and end, the number of periods and the release up to there."""
     contract = release_contract(plan)
     table = read_table(plan, rows, allowance=row_allowance(contract, None, None, None))
@@ -763,7 +760,7 @@ def truncated_releases(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
             yield periods, build_release(combined)
 
 
-def test_period_release_matches_error_at_the_end() -> None:
+def test_period_release_matches_error_at_the_end():
     workload = ln.queries(daily_domain(64), day="prefix")
     plan = plan_daily_series(workload, ln.ZCDP("1/2"))
     assert plan.expected_error().tables[0].rmse == pytest.approx(2.1000, abs=5e-5)
@@ -780,7 +777,7 @@ def test_period_release_matches_error_at_the_end() -> None:
 
 
 @pytest.mark.slow
-def test_pure_series_hierarchies_improve_earlier_numbers(tmp_path) -> None:
+def test_pure_series_hierarchies_improve_earlier_numbers(tmp_path):
     plan = plan_daily_series(ln.queries(daily_domain(60), day="prefix"), ln.PureDP(1))
     (block,) = plan.measured().blocks
     assert block.rows > 60  # more than the cells
@@ -800,7 +797,7 @@ def test_pure_series_hierarchies_improve_earlier_numbers(tmp_path) -> None:
     )
 
 
-def test_long_series_are_planned_near_the_optimum() -> None:
+def test_long_series_are_planned_near_the_optimum():
     plan = plan_daily_series(ln.queries(daily_domain(700), day="prefix"), ln.ZCDP("1/2"))
     assert plan.expected_error().times_least < 1.04
     squared_errors = [errors[0] ** 2 for errors in period_errors(plan).values()][:300]
@@ -809,7 +806,7 @@ def test_long_series_are_planned_near_the_optimum() -> None:
     )
 
 
-def table_of_days(days: np.ndarray, **columns: Any) -> pd.DataFrame:
+def table_of_days(days, **columns):
     return pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), **columns})
 
 
@@ -818,7 +815,7 @@ def table_of_days(days: np.ndarray, **columns: Any) -> pd.DataFrame:
     [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)],
     ids=["rho", "delta", "epsilon"],
 )
-def test_series_sums_have_promised_errors(tmp_path, budget: Any) -> None:
+def test_series_sums_have_promised_errors(tmp_path, budget):
     periods = 5
     seeds = 6
     random = np.random.default_rng(6)
@@ -850,7 +847,7 @@ def test_series_sums_have_promised_errors(tmp_path, budget: Any) -> None:
 
 
 @pytest.mark.parametrize("budget", ["rho", "epsilon"])
-def test_enter_release_of_a_series_enters_the_whole(office: Office, budget: str) -> None:
+def test_enter_release_of_a_series_enters_the_whole(office, budget):
     """A ledger of rho is charged the declared rho, or the rho of the noise for an epsilon."""
     if budget == "epsilon":
         office.write_spec(('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
@@ -870,7 +867,7 @@ def test_enter_release_of_a_series_enters_the_whole(office: Office, budget: str)
         _release_job.enter_release(monthly, first)
 
 
-def test_a_lost_ledger_of_a_series_is_noticed(office: Office) -> None:
+def test_a_lost_ledger_of_a_series_is_noticed(office):
     """The releases in the directory of the series show that a ledger is missing."""
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
@@ -887,7 +884,7 @@ def test_a_lost_ledger_of_a_series_is_noticed(office: Office) -> None:
     assert office.publish("2024-02-11").releases == ()
 
 
-def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
+def test_an_older_ledger_of_a_series_is_noticed(office):
     office.add_rows(*rows_of(1, 30, 40))
     ln.Ledger.create(office.ledger, "visits", ln.Privacy(ln.ZCDP(5000)))
     ledger_content = office.ledger.read_bytes()
@@ -899,7 +896,7 @@ def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
 
 
 @pytest.mark.parametrize("place", ["monthly", "renamed", "behind a link"])
-def test_older_copies_draw_no_period_again(office: Office, place: str) -> None:
+def test_older_copies_draw_no_period_again(office, place):
     """The ledger and the private file are restored to January; February was published."""
     ledger_folder = office.folder / "kept"
     ledger_folder.mkdir()
@@ -925,7 +922,7 @@ def test_older_copies_draw_no_period_again(office: Office, place: str) -> None:
     assert len(office.pending_steps()) == 1
 
 
-def test_private_file_is_beside_the_ledger(office: Office) -> None:
+def test_private_file_is_beside_the_ledger(office):
     ledger_folder = office.folder / "kept"
     ledger_folder.mkdir()
     ln.Ledger.create(ledger_folder / "real.ledger", "visits", ln.Privacy(ln.ZCDP(5000)))
@@ -940,7 +937,7 @@ def test_private_file_is_beside_the_ledger(office: Office) -> None:
     assert published_periods(office.publish("2024-03-10")) == ["2024-02"]
 
 
-def test_a_series_is_not_paid_from_a_budget_by_periods(office: Office) -> None:
+def test_a_series_is_not_paid_from_a_budget_by_periods(office):
     office.add_rows(*rows_of(1, 30, 40))
     ledger = ln.Ledger.create(office.ledger, "visits", ln.Privacy(ln.ZCDP(1000)))
     ledger.set_budget(ln.ZCDP(1000), period="month")
@@ -950,9 +947,7 @@ def test_a_series_is_not_paid_from_a_budget_by_periods(office: Office) -> None:
     assert office.private_files == []
 
 
-def test_series_draws_nothing_in_a_later_budget_period(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_series_draws_nothing_in_a_later_budget_period(office, monkeypatch):
     """The rows of a later month may belong to other people, who have their own budget."""
     office.add_rows(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
@@ -970,16 +965,14 @@ def test_series_draws_nothing_in_a_later_budget_period(
 
 
 @pytest.mark.parametrize("when", ["between the payments", "before the first period"])
-def test_killed_guarded_series_continues(
-    office: Office, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_killed_guarded_series_continues(office, monkeypatch, when):
     """The paid guard is not paid again; the ledger has just enough for guard and series."""
     office.write_spec(("[series]", '[plan]\nguard = "1/100"\n[series]'))
     office.add_rows(*rows_of(1, 30, 40))
     stopped_method = "paid" if when == "between the payments" else "period"
     original = getattr(Series, stopped_method)
 
-    def call_or_interrupt(*arguments: Any, **options: Any) -> Any:
+    def call_or_interrupt(*arguments, **options):
         if options.get("output") == "(guard)":
             return original(*arguments, **options)
         raise KeyboardInterrupt
@@ -996,9 +989,7 @@ def test_killed_guarded_series_continues(
     assert abs(used - 70) <= 5  # two draws of noise of scale 1/5
 
 
-def plan_series_of_units(
-    workload: ln.Workload, budget: Any, rows: int = 1, neighbours: str = "add_remove"
-) -> Any:
+def plan_series_of_units(workload, budget, rows=1, neighbours="add_remove"):
     """Return a plan of a daily series in which a person has up to ``rows`` rows a day."""
     series = SeriesOptions("day")
     privacy = series.privacy(ln.Privacy(budget, neighbours, "person", rows), workload.domain)
@@ -1009,7 +1000,7 @@ def plan_series_of_units(
     ("neighbours", "rows", "std"),
     [("add_remove", 1, 50), ("add_remove", 3, 450), ("replace", 1, 50)],
 )
-def test_period_unit_counts_cost_root_of_squares(neighbours: str, rows: int, std: float) -> None:
+def test_period_unit_counts_cost_root_of_squares(neighbours, rows, std):
     """At a rho of 1/2 the error is 1 for one row in one of the 50 periods."""
     workload = ln.queries(daily_domain(50), day="identity")
     expected = plan_series_of_units(workload, ln.ZCDP("1/2"), rows, neighbours).expected_error()
@@ -1017,7 +1008,7 @@ def test_period_unit_counts_cost_root_of_squares(neighbours: str, rows: int, std
     assert 1 <= expected.times_least < 2
 
 
-def test_active_units_cost_root_of_periods() -> None:
+def test_active_units_cost_root_of_periods():
     """A unit is counted once in each period, whatever its number of rows."""
     domain = daily_domain(50, group=ln.Coded(3))
     workload = ln.queries(domain, day="identity", count="units")
@@ -1030,7 +1021,7 @@ def test_active_units_cost_root_of_periods() -> None:
 
 
 @pytest.mark.parametrize("query_sets", ["prefix", "both"])
-def test_series_of_units_come_near_the_bound(query_sets: str) -> None:
+def test_series_of_units_come_near_the_bound(query_sets):
     domain = daily_domain(50)
     workload = ln.queries(domain, day="prefix")
     if query_sets == "both":
@@ -1043,7 +1034,7 @@ def test_series_of_units_come_near_the_bound(query_sets: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])
-def test_series_units_have_promised_errors(tmp_path, budget: Any) -> None:
+def test_series_units_have_promised_errors(tmp_path, budget):
     random = np.random.default_rng(2)
     periods = 6
     seeds = 40
@@ -1068,7 +1059,7 @@ def test_series_units_have_promised_errors(tmp_path, budget: Any) -> None:
     assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
 
 
-def test_series_of_units_beside_contrasts_is_drawable() -> None:
+def test_series_of_units_beside_contrasts_is_drawable():
     """The contrasts of another attribute leave few bits for the weights of periods."""
     domain = daily_domain(30, group=ln.Coded(2), age=ln.Coded(2))
     workload = ln.queries(domain, day="prefix", group="identity", age="prefix")
@@ -1103,7 +1094,7 @@ along = "day"
 """
 
 
-def draw_visits(seed: int = 4) -> pd.DataFrame:
+def draw_visits(seed=4):
     """Return 400 visits of 30 persons in 40 days; some have no person, day or sex."""
     random = np.random.default_rng(seed)
     rows = table_of_days(
@@ -1115,7 +1106,7 @@ def draw_visits(seed: int = 4) -> pd.DataFrame:
     return rows
 
 
-def count_active_persons(rows: pd.DataFrame, last: int, days: int) -> int:
+def count_active_persons(rows, last, days):
     """Return the number of people with a visit in a window of days that ends on ``last``."""
     first = pd.Timestamp("2024-01-01") + pd.Timedelta(last - days + 1, "D")
     inside = rows[(rows["day"] >= first) & (rows["day"] < first + pd.Timedelta(days, "D"))]
@@ -1123,7 +1114,7 @@ def count_active_persons(rows: pd.DataFrame, last: int, days: int) -> int:
 
 
 @pytest.mark.slow
-def test_series_counts_active_people_in_rolling_windows(tmp_path) -> None:
+def test_series_counts_active_people_in_rolling_windows(tmp_path):
     """A window of 1, 7 or 28 days counts every person once."""
     (tmp_path / "spec.toml").write_text(WINDOWS_SPEC.format(budget='rho = "1000000"'))
     plan = plan_spec(read_spec(tmp_path / "spec.toml"))
@@ -1144,7 +1135,7 @@ def test_series_counts_active_people_in_rolling_windows(tmp_path) -> None:
     assert len(months) == 1
 
 
-def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path) -> None:
+def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path):
     """A person is in each window at most once, so the error is the root of their number."""
     text = WINDOWS_SPEC.format(budget='rho = "1/2"')
     for window, count in ((7, 34), (28, 13)):
@@ -1161,7 +1152,7 @@ def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("max_rows", "rho"), [(None, 10**6), (3, 4500)])
-def test_series_publishes_totals_of_units(tmp_path, max_rows: int | None, rho: int) -> None:
+def test_series_publishes_totals_of_units(tmp_path, max_rows, rho):
     """The payments of a person on a day are clipped together; only ``max_rows`` days count."""
     text = WINDOWS_SPEC.format(budget=f"rho = {rho}")
     start, end = text.index("[[workload]]"), text.index("[series]")
@@ -1182,7 +1173,7 @@ def test_series_publishes_totals_of_units(tmp_path, max_rows: int | None, rho: i
         assert np.round(table.answer).tolist() == expected[:periods]
 
 
-def test_series_limit_is_refused_beside_people_in_windows(tmp_path) -> None:
+def test_series_limit_is_refused_beside_people_in_windows(tmp_path):
     """A limit of 80 rows is never reached: 2 rows on each of 40 days."""
     text = WINDOWS_SPEC.format(budget="rho = 1")
     for max_rows in (1, 2, 79):
@@ -1213,7 +1204,7 @@ formats = ["csv"]
 """
 
 
-def test_bounds_found_before_a_series_share_its_ledger(tmp_path) -> None:
+def test_bounds_found_before_a_series_share_its_ledger(tmp_path):
     """The search costs 1/40 of the 1/2 in the ledger, so the series can cost 19/40."""
     random = np.random.default_rng(2)
     visits = pd.DataFrame(

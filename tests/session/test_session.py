@@ -11,7 +11,6 @@ import leastnoise as ln
 from error.plans import LeastSquares
 from leastnoise._estimation import Estimate
 from leastnoise._mechanisms import try_strategies
-from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.kernel import SeededEntropy, simulate
@@ -30,7 +29,7 @@ DOMAIN = ln.Domain(
 WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
 
 
-def test_unused_columns_are_not_read_and_drop_no_row() -> None:
+def test_unused_columns_are_not_read_and_drop_no_row():
     domain = ln.Domain(
         {"sex": ["F", "M"], "age": ln.Integers(0, 1), "absent": ["x"]},
         measures={"pay": ln.Measure("also absent", 0, 100)},
@@ -44,14 +43,14 @@ def test_unused_columns_are_not_read_and_drop_no_row() -> None:
     assert ln.release(total, source, seed=1).answers["answer"].round().tolist() == [3]
 
 
-def test_two_private_releases_differ(tmp_path) -> None:
+def test_two_private_releases_differ(tmp_path):
     plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
     first, second = (ln.release(plan, PEOPLE, ledger=ledger) for _ in range(2))
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
 
 
-def test_dual_bound_of_one_strategy_holds_for_all() -> None:
+def test_dual_bound_of_one_strategy_holds_for_all():
     workload = ln.queries(
         ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges"
     )
@@ -150,7 +149,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_invalid_arguments_are_refused_unpaid(tmp_path, call, message: str) -> None:
+def test_invalid_arguments_are_refused_unpaid(tmp_path, call, message):
     with pytest.raises(ln.InputError, match=message):
         call(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -180,14 +179,14 @@ CASES = [
 
 
 @cache
-def table() -> Table:
+def table():
     """Return a table of 500 random rows."""
     rng = np.random.default_rng(0)
     codes = {name: rng.integers(0, SMALL.kind(name).size, 500) for name in SMALL.names}
     return Table(SMALL, codes, {"pay": rng.integers(0, 41, 500)})
 
 
-def error_of_dense_least_squares(plan: Plan) -> float:
+def error_of_dense_least_squares(plan):
     """Check two estimates against an explicit matrix, and return the weighted squared error."""
     measurements, squares = plan.measured(), LeastSquares(plan.measured())
     observation, other_observation = (
@@ -206,7 +205,7 @@ def error_of_dense_least_squares(plan: Plan) -> float:
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)
-def test_estimates_are_dense_least_squares_as_promised(strategy: str) -> None:
+def test_estimates_are_dense_least_squares_as_promised(strategy):
     """Each strategy runs on the first two cases that it supports, from a start of its own."""
     used, first_case = 0, [*PLANNERS].index(strategy) % len(CASES)
     for budget, workload in [*CASES[first_case:], *CASES[:first_case]]:

@@ -56,7 +56,7 @@ NAMES = [
 ]
 
 
-def spec(text: str) -> object:
+def spec(text):
     return parse_spec(HEAD + text, Path())
 
 
@@ -72,17 +72,17 @@ PEOPLE = pd.DataFrame(
 
 
 @pytest.fixture(scope="module")
-def plan() -> ln.Plan:
+def plan():
     return plan_spec(spec(ASKED + '[plan]\nstrategy = "marginals"\n'))
 
 
 @pytest.fixture(scope="module")
-def released(plan: ln.Plan, tmp_path_factory) -> tuple[ln.Release, Path]:
+def released(plan, tmp_path_factory):
     out = tmp_path_factory.mktemp("statistics") / "out"
     return ln.release(plan, PEOPLE, seed=6, out=out), out
 
 
-def test_statistics_add_their_tables_to_the_workload() -> None:
+def test_statistics_add_their_tables_to_the_workload():
     parsed_spec = spec(ASKED)
     weights = {product.name: str(product.weight) for product in parsed_spec.workload}
     assert weights == {
@@ -105,7 +105,7 @@ def test_statistics_add_their_tables_to_the_workload() -> None:
     assert (workload + workload).statistics == workload.statistics
 
 
-def test_plan_keeps_requested_statistics(plan: ln.Plan) -> None:
+def test_plan_keeps_requested_statistics(plan):
     assert plan.expected_error().times_least is not None
     assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
     with pytest.raises(
@@ -124,7 +124,7 @@ def test_plan_keeps_requested_statistics(plan: ln.Plan) -> None:
         ln.Plan.from_json(json.dumps(damaged))
 
 
-def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> None:
+def test_answers_are_files_with_labels(released):
     release, out = released
     files = sorted((out / "answers").glob("s*.csv"))
     assert [path.name for path in files] == [
@@ -147,7 +147,7 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
     assert frame["mean"].tolist() == [float(row["mean"]) for row in means]
 
 
-def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -> None:
+def test_statistics_agree_with_their_tables(released):
     release, out = released
     statistic = release.statistics["s1"]
     counts = release.tables["count of pay by store"].answer
@@ -251,12 +251,12 @@ def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -
         ),
     ],
 )
-def test_statistics_mistakes_are_named(part: str, message: str) -> None:
+def test_statistics_mistakes_are_named(part, message):
     with pytest.raises(InputError, match=re.escape(message)):
         spec(f"[[workload]]\n{part}\n")
 
 
-def test_unplanned_statistics_are_refused_unpaid() -> None:
+def test_unplanned_statistics_are_refused_unpaid():
     parsed_spec = spec(ASKED)
     looks = AdaptivePlan(
         workload=parsed_spec.workload,
@@ -272,7 +272,7 @@ def test_unplanned_statistics_are_refused_unpaid() -> None:
         check_options(looks, Options())
 
 
-def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, Path]) -> None:
+def test_statistics_are_taken_by_id_place_and_name(released):
     statistics = released[0].statistics
     assert (
         statistics["s2"]
@@ -290,7 +290,7 @@ def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, P
         statistics[4]
 
 
-def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
+def test_charts_are_dots_and_lines(released):
     catalogue = load_catalogue("en")
     statistics = released[0].statistics
     assert [statistic.chart_name(catalogue) for statistic in statistics] == [
@@ -333,9 +333,7 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
         (ln.Bins(0, 4000, 40, outside="clip"), [2030.2, 2050.2], r"2,0\d\d(\.\d)?", r"[12],\d{3}"),
     ],
 )
-def test_quantiles_have_the_decimals_of_their_cells(
-    kind, values, quantile_pattern, end_pattern
-) -> None:
+def test_quantiles_have_the_decimals_of_their_cells(kind, values, quantile_pattern, end_pattern):
     rows = pd.DataFrame({"size": np.repeat(values, 2000 // len(values))})
     workload = ln.quantile_queries(ln.Domain(size=kind), "size", ["1/2"])
     plan = ln.plan(workload, ln.PureDP(20), strategy="identity")

@@ -9,7 +9,6 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +34,6 @@ from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._trusted.linop import dense
-from leastnoise._trusted.measurements import Block
 from leastnoise._trusted.table import Table
 from mechanisms.running import run, runs, written
 from session.releasing import manifest
@@ -47,13 +45,11 @@ BUDGETS = [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")]
 every_budget = pytest.mark.parametrize("budget", BUDGETS)
 
 
-def setting(workload: ln.Workload, budget: Any) -> sums.SumsSetting:
+def setting(workload, budget):
     return sums.plan_sums(workload, Privacy(budget))
 
 
-def released(
-    workload: ln.Workload, table: Table, budget: Any, seed: int
-) -> tuple[Any, dict[str, Any]]:
+def released(workload, table, budget, seed):
     """Return the estimator and the facts of one run, which spends its whole budget."""
     plan = setting(workload, budget).plan
     series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
@@ -62,19 +58,19 @@ def released(
     return outcome.estimator(), outcome.finding.facts()
 
 
-def is_near(answer: Any, exact: np.ndarray) -> bool:
+def is_near(answer, exact):
     """Tell whether all answers are within six times their stated errors."""
     stated_error = np.hypot(answer.noise_std, np.nan_to_num(answer.approximation_std))
     return bool((np.abs(answer.values - exact) < 6 * stated_error).all())
 
 
-def average_to_one(squares: np.ndarray) -> bool:
+def average_to_one(squares):
     """Tell whether squared standardised errors average to about 1 over many releases."""
     standard_error = squares.std(axis=0) / np.sqrt(len(squares))
     return bool((abs(squares.mean(axis=0) - 1) < 4.5 * standard_error).all())
 
 
-def wages(low: int = 0, high: int = 4000, unit: Any = 1, **kinds: Any) -> ln.Domain:
+def wages(low=0, high=4000, unit=1, **kinds):
     return ln.Domain(kinds, measures={"wages": ln.Measure("pay", low, high, unit=unit)})
 
 
@@ -89,7 +85,7 @@ TABLE = Table(BY_SEX_DOMAIN, {"sex": SEX, "pay": CELLS}, {"wages": AMOUNTS})
 BY_SEX = ln.queries(BY_SEX_DOMAIN, sex="identity", pay="prefix", sum="wages")
 
 
-def cut_sums(threshold: int) -> np.ndarray:
+def cut_sums(threshold):
     """Return the sums by sex up to each edge, with amounts cut at the threshold."""
     upper_ends = (CELLS + 1) * 50
     cut_amounts = np.minimum(AMOUNTS, np.minimum(upper_ends, threshold))
@@ -99,7 +95,7 @@ def cut_sums(threshold: int) -> np.ndarray:
 
 
 @every_budget
-def test_sum_intervals_cover_noise_given_threshold(budget: Any) -> None:
+def test_sum_intervals_cover_noise_given_threshold(budget):
     product = BY_SEX.products[0]
     first_estimator, facts = released(BY_SEX, TABLE, budget, 0)
     assert isinstance(first_estimator, TruncatedSumsEstimate)
@@ -120,7 +116,7 @@ TOTAL_AND_BY_SEX = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
 )
 
 
-def test_larger_budget_raises_threshold() -> None:
+def test_larger_budget_raises_threshold():
     medians = []
     for epsilon in ("1/50", 1, 40):
         facts = [
@@ -130,7 +126,7 @@ def test_larger_budget_raises_threshold() -> None:
     assert medians[0] < medians[1] < medians[2]
 
 
-def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
+def test_larger_budget_raises_threshold_and_estimates_loss():
     estimator, facts = released(TOTAL_AND_BY_SEX, TABLE, ln.PureDP("1"), 3)
     total, by_sex = TOTAL_AND_BY_SEX.products
     exact_loss = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
@@ -143,7 +139,7 @@ def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
     assert answer.values == pytest.approx(exact, abs=6 * answer.noise_std.max())
 
 
-def test_losses_of_prefix_sums_increase() -> None:
+def test_losses_of_prefix_sums_increase():
     estimator, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
     losses = estimator.losses(BY_SEX.products[0])
     assert losses.shape == (2, 80)
@@ -151,7 +147,7 @@ def test_losses_of_prefix_sums_increase() -> None:
     assert (np.diff(losses, axis=1) >= 0).all()
 
 
-def test_units_and_edges_of_the_number_give_the_limits() -> None:
+def test_units_and_edges_of_the_number_give_the_limits():
     cents = wages(0, 8, "0.01", pay=ln.Bins(0, 10, 4))
     by_bins = setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1))
     assert by_bins.edges.tolist() == [250, 500, 750, 800]  # the bound of 8 cuts the last bin
@@ -160,7 +156,7 @@ def test_units_and_edges_of_the_number_give_the_limits() -> None:
     assert by_integers.edges.tolist() == [1, 1, 2, 9]
 
 
-def some_ranges(seed: int, top: int) -> object:
+def some_ranges(seed, top):
     """Return ranges that leave cells out, or overlap."""
     ends = np.sort(np.random.default_rng(seed).integers(0, top + 1, (int(1 + seed % 3), 2)), axis=1)
     return ln.ranges([(int(low), int(high)) for low, high in ends])
@@ -200,7 +196,7 @@ WITH_PLANS = [
     ("budget", "top", "ask"),
     [(budget, *case) for budget, case in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)],
 )
-def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, ask: Any) -> None:
+def test_every_threshold_that_may_be_chosen_has_a_plan(budget, top, ask):
     """A paid release must not fail afterwards."""
     plan_setting = setting(
         ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget
@@ -216,7 +212,7 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
         assert sums.fit_limited_sums(plan_setting, int(plan_setting.edges[cell])).blocks
 
 
-def test_large_table_with_few_sums_is_planned() -> None:
+def test_large_table_with_few_sums_is_planned():
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     plan_setting = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
     candidates = plan_setting.candidates
@@ -239,7 +235,7 @@ GROUPED = wages(
 BY_PLACE = ln.queries(GROUPED, place="identity", sum="wages")
 
 
-def people(count: int) -> tuple[np.ndarray, np.ndarray]:
+def people(count):
     """Draw groups with sizes as 1, 1/2, 1/3, and amounts."""
     random = np.random.default_rng(6)
     sizes = np.cumsum(1 / np.arange(1, GROUPS + 1))
@@ -247,7 +243,7 @@ def people(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.searchsorted(sizes / sizes[-1], random.random(count)), amounts
 
 
-def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
+def grouped(place, amounts):
     """Return the table of these groups and amounts."""
     return Table(
         GROUPED,
@@ -256,14 +252,14 @@ def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
     )
 
 
-def buckets_of(plan_setting: Any, amounts: np.ndarray) -> np.ndarray:
+def buckets_of(plan_setting, amounts):
     """Return the number of the bucket of each amount."""
     cells = np.searchsorted(EDGES, amounts)
     return np.searchsorted(plan_setting.buckets.starts, cells, side="right") - 1
 
 
 @every_budget
-def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
+def test_group_noise_is_exact_given_kept_cells(budget):
     group, amounts = people(3000)
     plan_setting = sums.buckets_below(setting(BY_PLACE, budget), 1600)
     kept_buckets = np.arange(GROUPS) % (len(plan_setting.buckets.upper_ends) + 1)
@@ -282,7 +278,7 @@ def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/50"), ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=str)
-def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
+def test_intervals_cover_sums_cut_at_the_threshold(budget):
     place, amounts = people(4000)
     plan_setting, inside = setting(BY_PLACE, budget), []
     run_once = runs(plan_setting.plan, grouped(place, amounts))
@@ -301,7 +297,7 @@ def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
     assert shares.min() > 0.88
 
 
-def test_which_way_sums_are_measured() -> None:
+def test_which_way_sums_are_measured():
     place, amounts = people(20_000)
     total = ln.queries(GROUPED, sum="wages")
     groups = ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
@@ -330,7 +326,7 @@ def test_which_way_sums_are_measured() -> None:
         )
 
 
-def test_buckets_are_read_at_any_attribute_position() -> None:
+def test_buckets_are_read_at_any_attribute_position():
     """The groups come before or after the number in the domain."""
     place, amounts = people(500)
     plan_setting = sums.buckets_below(
@@ -375,7 +371,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_unknown_sum_findings_are_refused(name: str) -> None:
+def test_unknown_sum_findings_are_refused(name):
     plan = setting(BY_PLACE, ln.PureDP(1)).plan
     value = written(run(plan, grouped(*people(200)), 5))
     outcome_from_json(plan.to_json(), json.dumps(value))
@@ -395,23 +391,23 @@ ALONG_PAY = ln.queries(ALONG, pay="prefix", sum="wages") + ln.queries(
 )
 
 
-def along(amounts: np.ndarray) -> Table:
+def along(amounts):
     return Table(ALONG, {"pay": -(-amounts // 200) - 1}, {"wages": amounts})
 
 
-def amounts_of(count: int, low: float = 0.0) -> np.ndarray:
+def amounts_of(count, low=0.0):
     """Return random amounts up to 4000."""
     return np.clip(
         np.rint(low + np.random.default_rng(6).lognormal(5.0, 0.6, count)), 1, 4000
     ).astype(np.int64)
 
 
-def sums_of(amounts: np.ndarray) -> np.ndarray:
+def sums_of(amounts):
     return np.bincount(-(-amounts // 200) - 1, amounts, 20)
 
 
 @every_budget
-def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
+def test_noise_is_exact_given_dropped_buckets(budget):
     """Also for dropped buckets, by whose stated sum each answer is too small."""
     amounts = amounts_of(3000)
     measured = simulations(
@@ -440,7 +436,7 @@ def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
         assert average_to_one(squares)
 
 
-def test_high_maximum_does_no_harm_along_the_number() -> None:
+def test_high_maximum_does_no_harm_along_the_number():
     amounts = np.minimum(amounts_of(20_000), 600)
     for seed in range(5):
         estimator, facts = released(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
@@ -452,7 +448,7 @@ def test_high_maximum_does_no_harm_along_the_number() -> None:
         assert answer.approximation_std[:3].max() == 0
 
 
-def test_unused_small_values_add_nothing() -> None:
+def test_unused_small_values_add_nothing():
     run_facts = [
         released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
         for seed in range(10)
@@ -464,7 +460,7 @@ def test_unused_small_values_add_nothing() -> None:
 @pytest.mark.parametrize(
     ("largest", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
 )
-def test_second_mode_is_not_taken_for_noise(largest: int, budget: Any) -> None:
+def test_second_mode_is_not_taken_for_noise(largest, budget):
     """A second hump of three times the sum, after empty cells, stands out from every tail."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, largest), np.full(3000, 3500)])
     assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {
@@ -472,9 +468,7 @@ def test_second_mode_is_not_taken_for_noise(largest: int, budget: Any) -> None:
     }
 
 
-def weighted(
-    workload: ln.Workload, budget: Any, seed: int
-) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+def weighted(workload, budget, seed):
     """Return buckets and an observation of 500 rows, with its dense weighted rows."""
     buckets, measurements = sums.fit_bucket_sums(setting(workload, budget))
     (observation,) = simulations(measurements, along(amounts_of(500)), 1, seed=seed)
@@ -489,7 +483,7 @@ def weighted(
 
 
 @every_budget
-def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
+def test_kept_buckets_are_least_squares_without_the_rest(budget):
     buckets, observation, rows, measured = weighted(ALONG_PAY, budget, 3)
     assert buckets.group_starts.tolist() == list(range(20))
     estimator = DroppedBucketsEstimate.of(observation, 2, 10, [(10, 20, 1000.0)])
@@ -509,7 +503,7 @@ def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
         ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0]),
     ],
 )
-def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) -> None:
+def test_one_sided_bounds_match_full_least_squares(kind, budget):
     """The upper bound drops nothing; the lower one restores amounts with a negative sign."""
     workload = ln.queries(ALONG, pay=kind, sum="wages")
     buckets, observation, rows, measured = weighted(workload, budget, 3)
@@ -537,7 +531,7 @@ def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) ->
     assert sides.lower_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
 
 
-def test_intervals_cover_sums_of_all_values_by_query() -> None:
+def test_intervals_cover_sums_of_all_values_by_query():
     """Three records far above the others are dropped in about half of the releases."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
     buckets, measurements = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
@@ -573,7 +567,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
     assert np.mean(without, axis=0).min() < 0.8
 
 
-def test_stopping_threshold_is_chosen_without_cells_above() -> None:
+def test_stopping_threshold_is_chosen_without_cells_above():
     """Queries reach across buckets, so noise of upper cells would hide the cells below."""
     long_domain = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
     buckets, measurements = sums.fit_bucket_sums(
@@ -614,7 +608,7 @@ def test_stopping_threshold_is_chosen_without_cells_above() -> None:
         (ln.Bins(0, 1600, 16, closed="right"), False),
     ],
 )
-def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> None:
+def test_record_changes_sums_within_the_paid_loss(kind, by_group):
     """By brute force: every threshold and cell, and the most influential values in it."""
     edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
     queries = {"sex": "identity"} if by_group else {"pay": "prefix"}
@@ -640,7 +634,7 @@ def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> 
         assert Fraction(98, 100) * paid_loss < max(lost) <= paid_loss
 
 
-def _loss(block: Block, cell: int, value: int) -> Fraction:
+def _loss(block, cell, value):
     """Return the exact privacy loss of a record in a cell."""
     factor, limits = block.factors[-1], block.limits
     weights = dense(factor.operator)[:, cell] * factor.weights
@@ -683,7 +677,7 @@ FEW = np.minimum(amounts_of(20_000), 700)
 )
 def test_named_releases_round_trip_with_their_cut(
     tmp_path, workload, budget, rows, exact, regime, sentence
-) -> None:
+):
     plan = ln.plan(workload, ln.PureDP(budget), strategy="truncated_sums")
     ledger = tmp_path / "people.ledger"
     out = tmp_path / "out"
@@ -703,7 +697,7 @@ def test_named_releases_round_trip_with_their_cut(
 
 
 @pytest.mark.parametrize("workload", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
-def test_sums_plan_file_is_checked_unpaid(workload: ln.Workload) -> None:
+def test_sums_plan_file_is_checked_unpaid(workload):
     plan = setting(workload, ln.PureDP(1)).plan
     assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
     adaptive = replace(plan.adaptive, attributes=("sex",))
@@ -744,19 +738,19 @@ FINER = wages(0, 4999, pay=ln.Integers(0, 4999))
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],
 )
-def test_unplannable_sums_are_refused_at_planning(workload: ln.Workload, message: str) -> None:
+def test_unplannable_sums_are_refused_at_planning(workload, message):
     with pytest.raises(InputError, match=message):
         setting(workload, ln.PureDP(1))
 
 
-def test_budget_without_noise_is_refused_unpaid() -> None:
+def test_budget_without_noise_is_refused_unpaid():
     plan = setting(BY_PLACE, ln.PureDP(10**6)).plan
     with pytest.raises(InputError, match="The budget is so large that the noise of pay vanishes"):
         mechanism_of(plan).prepare(plan)
 
 
 @pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
-def test_strategy_aliases_name_truncated_sums(name: str) -> None:
+def test_strategy_aliases_name_truncated_sums(name):
     with pytest.raises(InputError, match="Did you mean 'truncated_sums'"):
         one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
 
@@ -770,7 +764,7 @@ WAYS: list[dict[str, str]] = [
 ]
 
 
-def planned(queries: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
+def planned(queries, budget, pay, *bounds):
     """Return a plan of sums under a private threshold."""
     return ln.plan(
         ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **queries),
@@ -781,7 +775,7 @@ def planned(queries: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Pla
 
 @pytest.mark.parametrize("queries", WAYS[:2])
 @pytest.mark.parametrize("amount", ["1", "4"])
-def test_bounds_too_large_beside_counts_are_refused(queries: dict[str, str], amount: str) -> None:
+def test_bounds_too_large_beside_counts_are_refused(queries, amount):
     """Counts need the finer grid under (epsilon, delta), which all measurements share."""
     refused, cells = [], np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
@@ -811,7 +805,7 @@ def test_bounds_too_large_beside_counts_are_refused(queries: dict[str, str], amo
 
 
 @pytest.mark.parametrize("queries", WAYS)
-def test_values_below_the_lower_bound_are_raised_to_it(queries: dict[str, str]) -> None:
+def test_values_below_the_lower_bound_are_raised_to_it(queries):
     """As in every other sum of the measure, at any lower end of the cell."""
     plan = planned(queries, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
     numbers = np.random.default_rng(0).integers(1, 150, 40_000)
@@ -828,7 +822,7 @@ def test_values_below_the_lower_bound_are_raised_to_it(queries: dict[str, str]) 
 
 @pytest.mark.parametrize("queries", WAYS[:2])
 @pytest.mark.parametrize("high", [12_800, 40_000])
-def test_nulls_in_own_cell_do_not_move_the_threshold(queries: dict[str, str], high: int) -> None:
+def test_nulls_in_own_cell_do_not_move_the_threshold(queries, high):
     """A third of the rows adds the lower bound; counted higher, they would raise it."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
 few_and_many = pytest.mark.parametrize("rows", [10**3, 10**6])
 
 
-def people(rows: int) -> pd.DataFrame:
+def people(rows):
     """Return random rows."""
     rng = np.random.default_rng(rows)
     return pd.DataFrame(
@@ -40,7 +40,7 @@ def people(rows: int) -> pd.DataFrame:
     )
 
 
-def times(path) -> list[float]:
+def times(path):
     """Return the times of birth (where supported), modification and change of a file."""
     birth, modified, changed = map(
         float, subprocess.check_output(["stat", "-c", "%.9W %.9Y %.9Z", path], text=True).split()
@@ -52,7 +52,7 @@ def older_than(marker, published):
     return [path for path in published if min(times(path)) < min(times(marker))]
 
 
-def clocks(path) -> set[str]:
+def clocks(path):
     """Return every time of day in a file, or in the parts of an archive and their texts."""
     if not zipfile.is_zipfile(path):
         return {
@@ -68,7 +68,7 @@ def clocks(path) -> set[str]:
     return {clock.group().decode() for clock in matches}
 
 
-def check(marker, published) -> None:
+def check(marker, published):
     """Check all times in files and file system; report a file system without birth times."""
     assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
     assert older_than(marker, published) == []

@@ -47,7 +47,7 @@ count = "units"
 """
 
 
-def spec(*changes: tuple[str, str]):
+def spec(*changes):
     """Return the spec with each old text replaced by its new one."""
     text = SPEC
     for old, new in changes:
@@ -57,13 +57,13 @@ def spec(*changes: tuple[str, str]):
 
 
 @pytest.fixture(scope="module")
-def plan() -> ln.Plan:
+def plan():
     assert spec_warnings(spec()) == ()
     return ln.plan(spec().workload, spec().privacy)
 
 
 @pytest.mark.parametrize("rows", [5, 40])
-def test_units_count_once_per_cell_and_in_total(rows: int) -> None:
+def test_units_count_once_per_cell_and_in_total(rows):
     parsed_spec = spec(
         ("max_rows = 5", f"max_rows = {rows}"), ('epsilon = "1"', 'epsilon = "5000"')
     )
@@ -82,8 +82,8 @@ def test_units_count_once_per_cell_and_in_total(rows: int) -> None:
 
 
 def test_rows_and_units_share_the_budget(
-    plan: ln.Plan,
-) -> None:
+    plan,
+):
     costs = {
         view.blocks[0].measure: cost(view).epsilon for view in split_by_quantity(plan.measured())
     }
@@ -106,7 +106,7 @@ def test_rows_and_units_share_the_budget(
 @pytest.mark.parametrize(
     "budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"']
 )
-def test_errors_are_those_promised(budget: str) -> None:
+def test_errors_are_those_promised(budget):
     parsed_spec = spec(('epsilon = "1"', budget))
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     runs = [*releases(plan, SHOP.iloc[:0], range(60))]
@@ -116,7 +116,7 @@ def test_errors_are_those_promised(budget: str) -> None:
     assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
 
 
-def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
+def test_files_and_report_describe_the_unit(plan, tmp_path):
     ln.release(
         plan,
         SHOP,
@@ -186,12 +186,12 @@ def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
         ),
     ],
 )
-def test_uncountable_units_are_refused(old: str, new: str, message: str) -> None:
+def test_uncountable_units_are_refused(old, new, message):
     with pytest.raises(ln.InputError, match=message):
         spec((old, new))
 
 
-def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
+def test_other_mechanisms_refuse_counts_of_units(plan):
     domain = ln.Domain(month=ln.Integers(0, 3))
     workload = ln.marginals(domain, ways=1, count="units")
     privacy = ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
@@ -213,7 +213,7 @@ def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
         ln.plan(workload, ln.PureDP(1))
 
 
-def test_workloads_of_rows_and_units_add() -> None:
+def test_workloads_of_rows_and_units_add():
     domain = ln.Domain(region=["N", "S"], month=ln.Coded(2))
     rows = ln.marginals(domain, ways=1)
     units = ln.marginals(domain, upto=1, count="units", of_unit=["region"])
@@ -298,7 +298,7 @@ def test_cell_limit_advice_applies_to_rows_only():
     assert with_cell.expected_error().tables[0].rmse == without.expected_error().tables[0].rmse
 
 
-def test_statements_for_people_in_some_cells_are_planned_with_others() -> None:
+def test_statements_for_people_in_some_cells_are_planned_with_others():
     """Another statement may add a cell to the attribute that the first leaves out."""
     domain = ln.Domain(flag=ln.Integers(0, 1, null="other"), pay=ln.Integers(0, 9))
     people = "SELECT flag, COUNT(DISTINCT id) AS n FROM rows WHERE flag IN (0, 1) GROUP BY flag"
@@ -346,11 +346,11 @@ integers = [0, 99]
 """
 
 
-def people(workload: str, budget: str = 'epsilon = "100000"', rows: int = 60):
+def people(workload, budget='epsilon = "100000"', rows=60):
     return parse_spec(PEOPLE.format(budget=budget, rows=rows) + workload, Path())
 
 
-def distinct(where: str) -> int:
+def distinct(where):
     """Return the distinct people by DuckDB over the same rows."""
     ((count,),) = duckdb.sql(f"SELECT COUNT(DISTINCT id) FROM ACTIVE WHERE {where}").fetchall()
     return count
@@ -380,7 +380,7 @@ GROUPS = {
 
 @pytest.mark.parametrize("source", ["frame", "relation", "file"])
 @pytest.mark.parametrize("queries", GROUPS, ids=range(len(GROUPS)))
-def test_people_in_groups_match_duckdb(queries: str, source: str, tmp_path: Path) -> None:
+def test_people_in_groups_match_duckdb(queries, source, tmp_path):
     parsed_spec = people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
     data = ACTIVE
     if source == "relation":
@@ -415,7 +415,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("text", STATEMENTS, ids=range(len(STATEMENTS)))
-def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
+def test_statements_of_people_have_the_answers_of_duckdb(text):
     parsed_spec = people("[[workload]]\nqueries.age = 'identity'")
     workload = ln.sql(parsed_spec.domain, text, unit="id")
     release = ln.release(ln.plan(workload, parsed_spec.privacy), ACTIVE, seed=1)
@@ -428,7 +428,7 @@ def test_statements_of_people_have_the_answers_of_duckdb(text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", ['rho = "1/2"', 'epsilon = "1"'])
-def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
+def test_people_in_groups_have_the_errors_promised(budget):
     """A unit with days in both months counts twice, as does the noise."""
     parsed_spec = people(
         "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'\n"
@@ -451,7 +451,7 @@ def test_people_in_groups_have_the_errors_promised(budget: str) -> None:
         assert cells.expected_error().tables[0].rmse == pytest.approx(2**0.5)
 
 
-def test_max_rows_bounds_the_groups_of_a_person() -> None:
+def test_max_rows_bounds_the_groups_of_a_person():
     rows = pd.DataFrame({"id": 1, "day": DAYS, "shop": "a", "age": 5})
     for max_rows, expected in ((1, 1), (2, 2), (60, 2)):
         parsed_spec = people(
@@ -463,7 +463,7 @@ def test_max_rows_bounds_the_groups_of_a_person() -> None:
         assert table.answer.round().sum() == expected
 
 
-def test_uncountable_groups_of_people_are_refused() -> None:
+def test_uncountable_groups_of_people_are_refused():
     for queries, message in (
         ("age = 'all_ranges'", "too many groups"),
         ("age = { matrix = [[" + ", ".join(["2"] * 100) + "]] }", "must be cells, levels, ranges"),
@@ -495,7 +495,7 @@ OPTIONS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("option", OPTIONS, ids=str)
 @pytest.mark.parametrize("counted", [{"month": "identity"}, {"region": ln.level("coast")}], ids=str)
-def test_every_option_publishes_people_or_is_refused_unpaid(option, counted, tmp_path) -> None:
+def test_every_option_publishes_people_or_is_refused_unpaid(option, counted, tmp_path):
     """The attributes have hidden cells, because each is in one of the tables only."""
     workload = ln.marginals(INCOMPLETE, ways=1) + ln.queries(INCOMPLETE, counted, count="units")
     privacy = ln.Privacy(ln.ZCDP(2), unit_column="customer", max_rows=2)

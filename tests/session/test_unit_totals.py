@@ -45,7 +45,7 @@ SELECT {groups}, SUM(t) AS revenue FROM (
 """
 
 
-def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
+def orders(rows=3000, seed=1):
     """Return orders in cents and refunds, with nulls in every column."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
@@ -64,7 +64,7 @@ def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
 ORDERS = orders()
 
 
-def spec(workload: str = BY_BOTH, *changes: tuple[str, str]):
+def spec(workload=BY_BOTH, *changes):
     """Return the spec with a workload, and each old text replaced by its new one."""
     text = SPEC + workload
     for old, new in changes:
@@ -78,18 +78,18 @@ def release(parsed_spec, data=ORDERS, **options):
 
 
 def by_duckdb(
-    groups: str,
-    where: str = "",
-    orders: pd.DataFrame = ORDERS,
-    months: str = "month BETWEEN 1 AND 4",
-) -> list[float]:
+    groups,
+    where="",
+    orders=ORDERS,
+    months="month BETWEEN 1 AND 4",
+):
     """Return the clipped totals by DuckDB over the same rows."""
     answer = duckdb.sql(TOTALS.format(groups=groups, where=where, months=months)).df()
     return answer["revenue"].round(2).tolist()
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "parquet", "relation"])
-def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
+def test_totals_match_duckdb(kind, tmp_path):
     parsed_spec = spec()
     shuffled = ORDERS.sample(frac=1, random_state=3)
     if kind == "pandas":
@@ -108,7 +108,7 @@ def test_totals_match_duckdb(kind: str, tmp_path: Path) -> None:
     assert np.round(table.answer, 2).reshape(-1).tolist() == by_duckdb("month, region")
 
 
-def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
+def test_guard_says_what_an_empty_attribute_does_to_totals():
     parsed_spec = spec(
         '[[workload]]\nqueries = {}\nsum = "revenue"\n[plan]\nguard = "1/10"',
         ('null = "cell"\n', ""),
@@ -122,7 +122,7 @@ def test_guard_says_what_an_empty_attribute_does_to_totals() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
-def test_missing_cells_count_in_tables_without_them(kind: str) -> None:
+def test_missing_cells_count_in_tables_without_them(kind):
     """Months beyond the domain count too, and no table needs all attributes of the cells."""
     parsed_spec = spec(
         """
@@ -143,7 +143,7 @@ sum = "revenue"
 
 
 @pytest.mark.slow
-def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
+def test_levels_ranges_and_sql_are_sums_of_the_same_totals():
     parsed_spec = spec(
         """
 [[workload]]
@@ -174,7 +174,7 @@ FROM orders WHERE region <> 'W' GROUP BY region"
 @pytest.mark.parametrize(
     "budget", ['rho = "1/2"', 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-7"']
 )
-def test_errors_are_those_promised(budget: str) -> None:
+def test_errors_are_those_promised(budget):
     parsed_spec = spec(
         BY_BOTH + 'weight = 2\n[[workload]]\nqueries.month = "prefix"\nsum = "revenue"',
         ('epsilon = "1000000"', budget),
@@ -188,7 +188,7 @@ def test_errors_are_those_promised(budget: str) -> None:
         assert np.sqrt(squares) == pytest.approx(table.rmse * 0.01, rel=0.3)
 
 
-def test_noise_hides_the_largest_total_in_every_cell() -> None:
+def test_noise_hides_the_largest_total_in_every_cell():
     """Sixteen cells of 70.50 need the root of 16 times the noise of one, as separate rows do."""
     parsed_spec = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
@@ -197,7 +197,7 @@ def test_noise_hides_the_largest_total_in_every_cell() -> None:
     assert (reread, cost(reread.measured())) == (plan, cost(plan.measured()))
 
 
-def test_limit_of_cells_bounds_the_cells_of_a_unit() -> None:
+def test_limit_of_cells_bounds_the_cells_of_a_unit():
     rows = pd.DataFrame(
         {"customer": "a", "month": [1, 1, 2, 3, 4] * 30, "region": "N", "amount": 1.0}
     )
@@ -211,7 +211,7 @@ def test_limit_of_cells_bounds_the_cells_of_a_unit() -> None:
     assert np.round(table.answer[0, 0], 2) == 70.5  # cells without a value take no cell's place
 
 
-def heavy_tails(customers: int, seed: int = 5) -> pd.DataFrame:
+def heavy_tails(customers, seed=5):
     """Draw orders of customers, up to 5,000 each, in a few months and regions of their own."""
     rng = np.random.default_rng(seed)
     number = np.minimum(np.ceil((rng.pareto(1.1, customers) + 1) * 5), 5000).astype(int)
@@ -243,7 +243,7 @@ column = "amount"
 """
 
 
-def kept_and_error(data: pd.DataFrame, limit: int, measure: str) -> tuple[float, float]:
+def kept_and_error(data, limit, measure):
     """Return the share of the revenue that a release keeps, and its planned error."""
     parsed_spec = parse_spec(HEAVY % (limit, measure) + BY_BOTH, Path())
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
@@ -252,7 +252,7 @@ def kept_and_error(data: pd.DataFrame, limit: int, measure: str) -> tuple[float,
     return float(table.answer.sum()) / data["amount"].sum(), error
 
 
-def test_totals_keep_more_of_heavy_tails_than_row_limits() -> None:
+def test_totals_keep_more_of_heavy_tails_than_row_limits():
     data = heavy_tails(20_000)
     kept_by_rows, error_of_rows = kept_and_error(data, 40, "clip = [0, 100]")
     total = 'unit_total = { clip = [0, 1150], by = ["month", "region"] }'
@@ -303,24 +303,24 @@ def test_totals_keep_more_of_heavy_tails_than_row_limits() -> None:
         (BY_BOTH + 'weighted_by = "revenue"', [], "weight"),
     ],
 )
-def test_other_uses_of_totals_are_refused(workload, changes, message) -> None:
+def test_other_uses_of_totals_are_refused(workload, changes, message):
     with pytest.raises(ln.InputError, match=message):
         planned(workload, *changes)
 
 
-def planned(workload: str, *changes: tuple[str, str]) -> ln.Plan:
+def planned(workload, *changes):
     parsed_spec = spec(workload, *changes)
     return ln.plan(parsed_spec.workload, parsed_spec.privacy)
 
 
 @pytest.mark.parametrize("strategy", ["truncated_sums", "dawa", "model"])
-def test_data_dependent_mechanisms_refuse_totals(strategy: str) -> None:
+def test_data_dependent_mechanisms_refuse_totals(strategy):
     parsed_spec = spec('[[workload]]\nqueries.month = "identity"\nsum = "revenue"')
     with pytest.raises(ln.InputError):
         ln.plan(parsed_spec.workload, parsed_spec.privacy, strategy=strategy)
 
 
-def test_report_describes_totals(tmp_path: Path) -> None:
+def test_report_describes_totals(tmp_path):
     parsed_spec = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
     plan = ln.plan(parsed_spec.workload, parsed_spec.privacy)
     for language, sentence in (
@@ -348,7 +348,7 @@ def test_report_describes_totals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("counts_rows", [False, True])
-def test_only_tables_of_rows_state_the_row_limit(tmp_path: Path, counts_rows: bool) -> None:
+def test_only_tables_of_rows_state_the_row_limit(tmp_path, counts_rows):
     people = """
 [[workload]]
 queries = { month = "identity", region = "identity" }
@@ -382,7 +382,7 @@ name = "turnover"
 
 
 @pytest.mark.parametrize("tables", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
-def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, tables: str) -> None:
+def test_guard_estimates_the_share_that_was_cut(tmp_path, tables):
     """The guard also counts a column that only some tables use.
 
     Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
@@ -421,7 +421,7 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, tables: str) -> 
     assert len(other_ledger.entries()) == 2
 
 
-def test_guard_admits_totals_of_which_no_table_has_all_attributes(tmp_path: Path) -> None:
+def test_guard_admits_totals_of_which_no_table_has_all_attributes(tmp_path):
     parsed_spec = spec(
         '[[workload]]\nqueries = { month = "identity" }\nsum = "revenue"\n[plan]\nguard = "1/10"',
         ('null = "cell"\n', ""),
@@ -437,7 +437,7 @@ def test_guard_admits_totals_of_which_no_table_has_all_attributes(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["pandas", "relation"])
-def test_amounts_cut_match_every_unit(kind: str) -> None:
+def test_amounts_cut_match_every_unit(kind):
     """Three cells of 500, 20 and -400 under bounds of -50 and 70.50, with two of them counted."""
     rows = pd.DataFrame(
         {

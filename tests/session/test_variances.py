@@ -19,7 +19,7 @@ from leastnoise._spec import parse_spec
 from leastnoise._texts import load_catalogue, table_title
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.measurements import row_scales
-from leastnoise._trusted.table import Table, open_content
+from leastnoise._trusted.table import open_content
 from simulated import exact_answers, read_table, releases
 
 RNG = np.random.default_rng(5)
@@ -45,7 +45,7 @@ WIDE = ln.Measure("pay", 0, 200_001)
 
 
 @pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
-def test_variances_match_brute_force(source: str, tmp_path) -> None:
+def test_variances_match_brute_force(source, tmp_path):
     spec = parse_spec(SPEC, tmp_path)
     data: object = PEOPLE
     if source == "csv":
@@ -70,7 +70,7 @@ def test_variances_match_brute_force(source: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("measure", [ln.Measure("pay", -3, 4), WIDE])
-def test_squares_are_rounded_quotients_of_whole_numbers(measure: ln.Measure) -> None:
+def test_squares_are_rounded_quotients_of_whole_numbers(measure):
     """A row without a value adds 0, not the squared distance of 0 from the middle."""
     square = SquaredDeviation(measure)
     values = [None, "x", *range(-4, 6), 1e5, 100_000.4, 200_001, 1e300]
@@ -98,7 +98,7 @@ VALUES = {1: [None, -9, -2, 0, 1, 2, 5, 9], 2: [None, -9, 1, 9]}
 
 
 @functools.cache
-def tables_of_units(max_rows: int) -> list[Table]:
+def tables_of_units(max_rows):
     """Return one fixed row alone, and with all rows that a unit can add."""
     possible = list(itertools.product("xy", VALUES[max_rows]))
     units: list[tuple] = [()]
@@ -113,7 +113,7 @@ def tables_of_units(max_rows: int) -> list[Table]:
     return tables
 
 
-def privacy(budget, max_rows: int, neighbours: str = "add_remove") -> ln.Privacy:
+def privacy(budget, max_rows, neighbours="add_remove"):
     unit = {"unit_column": "id", "max_rows": max_rows} if max_rows > 1 else {}
     return ln.Privacy(budget, neighbours=neighbours, **unit)
 
@@ -121,7 +121,7 @@ def privacy(budget, max_rows: int, neighbours: str = "add_remove") -> ln.Privacy
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "zcdp"])
 @pytest.mark.parametrize("max_rows", [1, 2])
-def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: int) -> None:
+def test_neighbours_lose_at_most_the_budget(budget, neighbours, max_rows):
     """By brute force over all rows of a unit, as they are read."""
     workload = ln.variance_queries(SMALL, "pay", by=["a"])
     measured = ln.plan(workload, privacy(budget, max_rows, neighbours)).measured()
@@ -143,7 +143,7 @@ def test_neighbours_lose_at_most_the_budget(budget, neighbours: str, max_rows: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/50")], ids=["pure", "zcdp"])
-def test_intervals_hold_the_standard_deviation(budget) -> None:
+def test_intervals_hold_the_standard_deviation(budget):
     """One group is so small that its intervals sometimes reach the bounds."""
     spec = parse_spec(SPEC, Path())
     plan = ln.plan(spec.workload, budget)
@@ -174,7 +174,7 @@ def test_intervals_hold_the_standard_deviation(budget) -> None:
     ("mean", "variance"), [(0, 0.2), (-0.7, 0.02), (0.9, 0.01), (0, 1), (0, 0), (1, 0)]
 )
 @pytest.mark.parametrize("size", [3, 8, 40, 1000])
-def test_intervals_cover_at_any_size(noise: Noise, mean: float, variance: float, size: int) -> None:
+def test_intervals_cover_at_any_size(noise, mean, variance, size):
     """Also where the variance is the least or the greatest that the bounds allow."""
     draws = 4_000
     rng = np.random.default_rng([size, int(10 * mean + 100), noise.norm])
@@ -201,7 +201,7 @@ def test_intervals_cover_at_any_size(noise: Noise, mean: float, variance: float,
         assert coverage < 0.97
 
 
-def test_lower_bound_has_no_rows_that_cannot_exist() -> None:
+def test_lower_bound_has_no_rows_that_cannot_exist():
     """A value at a bound has the greatest square: the two are dependent."""
     domain = ln.Domain(a=["x"], measures={"pay": ln.Measure("pay", -1, 1)})
     variances = ln.variance_queries(domain, "pay")
@@ -215,7 +215,7 @@ def test_lower_bound_has_no_rows_that_cannot_exist() -> None:
         assert bounds[0] == pytest.approx(bounds[1])
 
 
-def test_counts_sums_and_squares_are_planned_together() -> None:
+def test_counts_sums_and_squares_are_planned_together():
     """Planned separately, each of the three tables has 1.5 times the budget."""
     domain = ln.Domain(a=["x", "y"], measures={"pay": ln.Measure("pay", 0, 100)})
     plan = ln.plan(ln.variance_queries(domain, "pay", by=["a"]), ln.PureDP(1))
@@ -226,7 +226,7 @@ def test_counts_sums_and_squares_are_planned_together() -> None:
     assert errors[2] < 2500 * 2.6
 
 
-def test_unsuitable_requests_are_refused() -> None:
+def test_unsuitable_requests_are_refused():
     domain = ln.Domain(
         a=["x", "y"],
         measures={
@@ -252,13 +252,13 @@ def test_unsuitable_requests_are_refused() -> None:
         SquaredDeviation(ln.Measure("pay", 0, Fraction(1, 10**60), Fraction(1, 10**61)))
 
 
-def test_names_follow_the_language() -> None:
+def test_names_follow_the_language():
     squares = parse_spec(SPEC, Path()).workload.products[2]
     title = table_title(squares, load_catalogue("de"))
     assert title.startswith("Summe von Abweichungsquadraten von pay")
 
 
-def test_sql_deviations_match_a_database() -> None:
+def test_sql_deviations_match_a_database():
     domain = ln.Domain(
         region=["north", "south"], measures={"pay": ln.Measure("pay", -10, 90, unit="0.5")}
     )

@@ -56,11 +56,11 @@ NAMES = [
 
 
 @pytest.fixture(scope="module")
-def domain() -> ln.Domain:
+def domain():
     return parse_spec(SPEC, Path()).domain
 
 
-def weighted_quantiles() -> np.ndarray:
+def weighted_quantiles():
     """Return the exact weighted quantiles by region, shape (regions, shares)."""
     rows = []
     for name in ("north", "south"):
@@ -71,7 +71,7 @@ def weighted_quantiles() -> np.ndarray:
     return np.array(rows)
 
 
-def weighted_shares() -> np.ndarray:
+def weighted_shares():
     """Return the exact share of the weights up to each cell."""
     counted = PEOPLE.pay.notna()
     cells = np.ceil((PEOPLE.pay[counted] + 10) / 2.5).clip(1, 40).astype(int) - 1
@@ -80,7 +80,7 @@ def weighted_shares() -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
+def test_weighted_quantiles_match_brute_force(tmp_path):
     spec = parse_spec(SPEC, tmp_path)
     assert [statistic.name for statistic in spec.workload.statistics] == NAMES
     plan = ln.plan(spec.workload, spec.privacy)
@@ -107,7 +107,7 @@ def test_weighted_quantiles_match_brute_force(tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [ln.PureDP(2), ln.ZCDP("1/8")], ids=["pure", "zcdp"])
-def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget) -> None:
+def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget):
     queries = ln.quantile_queries(domain, "pay", ["1/4", "1/2", "3/4"], by=["region"])
     plan = ln.plan(queries.weighted_by("weight"), budget)
     truth = weighted_quantiles().ravel()
@@ -131,7 +131,7 @@ def test_intervals_and_bands_of_weighted_quantiles_cover(domain, budget) -> None
     assert np.mean(in_band) > 0.9 - 3 * (0.09 / len(in_band)) ** 0.5
 
 
-def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
+def test_stated_error_of_weighted_shares_matches_simulation(domain):
     size = float(WEIGHT[PEOPLE.pay.notna()].sum())
     queries = ln.cdf_queries(domain, "pay", size=str(round(size)))
     plan = ln.plan(queries.weighted_by("weight"), ln.PureDP(1))
@@ -142,7 +142,7 @@ def test_stated_error_of_weighted_shares_matches_simulation(domain) -> None:
 
 
 @pytest.mark.slow
-def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch) -> None:
+def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     weighted = ln.quantile_queries(domain, "pay", ["1/2"]) + ln.cdf_queries(domain, "pay")
     out = tmp_path / "out"
@@ -155,7 +155,7 @@ def test_pages_and_files_name_shares_of_weights(domain, tmp_path, monkeypatch) -
     assert "the stated share of all weights" in page
 
 
-def test_weights_of_quantiles_are_checked(domain) -> None:
+def test_weights_of_quantiles_are_checked(domain):
     median = ln.quantile_queries(domain, "pay", ["1/2"])
     with pytest.raises(ln.InputError, match="weighted_by can be applied only once"):
         median.weighted_by("weight").weighted_by("weight")

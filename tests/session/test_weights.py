@@ -55,12 +55,12 @@ weighted_by = "weight"
 """
 
 
-def by_region(values: pd.Series) -> list[float]:
+def by_region(values):
     return [values[(name == REGION)].sum() for name in ("north", "south")]
 
 
 @pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
-def test_weighted_tables_match_brute_force(source: str, tmp_path) -> None:
+def test_weighted_tables_match_brute_force(source, tmp_path):
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
     count = "sum of weight of rows with pay by region"
@@ -94,7 +94,7 @@ def test_weighted_tables_match_brute_force(source: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
-def test_intervals_hold_weighted_means(budget) -> None:
+def test_intervals_hold_weighted_means(budget):
     """One group is so small that its intervals sometimes reach the bounds."""
     domain = parse_spec(SPEC, Path()).domain
     plan = ln.plan(
@@ -118,7 +118,7 @@ def test_intervals_hold_weighted_means(budget) -> None:
     assert all((mean.low >= -10).all() and (mean.high <= 90).all() for mean in means)
 
 
-def test_unweighted_means_name_the_weighted_measure() -> None:
+def test_unweighted_means_name_the_weighted_measure():
     domain = parse_spec(SPEC, Path()).domain
     workload = ln.mean_queries(domain, "pay", by=["region"]).weighted_by("weight")
     (release,) = releases(ln.plan(workload, ln.PureDP(1)), PEOPLE, [1])
@@ -126,7 +126,7 @@ def test_unweighted_means_name_the_weighted_measure() -> None:
         ln.means(release, "pay", by=["region"])
 
 
-def test_stated_cost_of_weights_is_true() -> None:
+def test_stated_cost_of_weights_is_true():
     domain = parse_spec(SPEC, Path()).domain
     workload = ln.queries(domain, region="identity")
     unweighted = ln.plan(workload, ln.ZCDP("1/50"), strategy="identity")
@@ -142,7 +142,7 @@ def test_stated_cost_of_weights_is_true() -> None:
     assert "its standard error is about 60 times the standard error of a count of rows" in cost
 
 
-def test_cost_of_weighted_means_is_stated_in_german() -> None:
+def test_cost_of_weighted_means_is_stated_in_german():
     domain = parse_spec(SPEC, Path()).domain
     workload = ln.mean_queries(domain, "pay").weighted_by("weight")
     sentences = list_sum_contributions(workload, load_catalogue("de"))
@@ -159,7 +159,7 @@ BY_SEX = ln.queries(WEIGHTED_DOMAIN, sex="identity")
 PAY_BY_SEX = ln.queries(WEIGHTED_DOMAIN, sex="identity", sum="pay")
 
 
-def possible_contributions(workload: ln.Workload) -> np.ndarray:
+def possible_contributions(workload):
     """Return what each possible row adds to the tables, relative to the largest contributions."""
     contributions = []
     for weight in range(6):
@@ -181,7 +181,7 @@ def possible_contributions(workload: ln.Workload) -> np.ndarray:
     return np.array(contributions)
 
 
-def least_trace(rows: np.ndarray) -> float:
+def least_trace(rows):
     """Return the least trace of a covariance over Gaussian mechanisms on two cells.
 
     The least favourable distribution on the rows is found by multiplicative weights.
@@ -206,7 +206,7 @@ def least_trace(rows: np.ndarray) -> float:
         WEIGHTED_MEAN + BY_SEX,
     ],
 )
-def test_weighted_bounds_stay_within_row_limits(workload: ln.Workload) -> None:
+def test_weighted_bounds_stay_within_row_limits(workload):
     """The lower bound uses possible rows: a weight, and a value times this weight."""
     least = least_trace(possible_contributions(workload))
     privacy = ln.plan(workload, ln.ZCDP(1)).privacy
@@ -230,7 +230,7 @@ def test_weighted_bounds_stay_within_row_limits(workload: ln.Workload) -> None:
         ),
     ],
 )
-def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> None:
+def test_weights_that_cannot_be_used_are_refused(changed, message):
     with pytest.raises(InputError, match=message):
         parse_spec(SPEC.replace('weighted_by = "weight"', changed, 1), Path())
 
@@ -246,7 +246,7 @@ MEAN = {
 
 @pytest.mark.parametrize("budget", [ln.PureDP(8), ln.ZCDP(2)], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("target", ["margin", "rmse"])
-def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
+def test_weighted_mean_error_holds_at_public_size(budget, target):
     domain = parse_spec(SPEC, Path()).domain
     size = min(SUM_OF_WEIGHTS.values())
     workload = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
@@ -270,7 +270,7 @@ def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
         assert np.max(halves) <= 1.05 * reached.error
 
 
-def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
+def test_spec_plans_weighted_mean_with_size(tmp_path):
     changed = SPEC.replace('weighted_by = "weight"', 'weighted_by = "weight"\nsize = 10000', 1)
     spec = parse_spec(changed, tmp_path)
     assert [statistic.size for statistic in spec.workload.statistics] == [10000]
@@ -278,7 +278,7 @@ def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(400), ln.ZCDP(10_000)])
-def test_weight_can_weight_its_own_mean(budget) -> None:
+def test_weight_can_weight_its_own_mean(budget):
     domain = ln.Domain(sex=["F", "M"], measures={"weight": ln.Measure("weight", 0, 5)})
     rows = pd.DataFrame({"sex": ["F", "F", "M", None], "weight": [1, 4, 3, 9]})
     for attributes in ([], ["sex"]):
@@ -291,7 +291,7 @@ def test_weight_can_weight_its_own_mean(budget) -> None:
         assert np.allclose(mean.values.ravel(), true, atol=0.05)
 
 
-def test_variances_and_units_are_not_weighted() -> None:
+def test_variances_and_units_are_not_weighted():
     domain = parse_spec(SPEC, Path()).domain
     for workload in (
         ln.marginals(domain, ways=1, count="units"),

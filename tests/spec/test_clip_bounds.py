@@ -11,7 +11,7 @@ from leastnoise._spec import parse_spec
 MOST = 2**30 - 1
 
 
-def spec(clip: str, unit: str = "1", sections: str = "") -> str:
+def spec(clip, unit="1", sections=""):
     """Return a spec with these bounds of a measure."""
     return f"""
     [privacy]

@@ -73,14 +73,14 @@ def write(tmp_path):
     return written
 
 
-def bounds_of(spec) -> tuple:
+def bounds_of(spec):
     """Return the bounds that a spec searches for or has found."""
     age, height = (spec.domain.kind(name) for name in ("age", "height"))
     pay = spec.domain.measure("pay")
     return spec.privacy.max_rows, (age.low, age.high), (height.low, height.high), pay.high
 
 
-def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> None:
+def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path):
     spec = read_spec(write(**FOUND))
     assert bounds_of(spec) == (500, (0, 500), (Fraction(-5, 2), 4), 1000)
     names = [search.name for search in spec.bounds_searches]
@@ -114,7 +114,7 @@ def test_widest_bounds_are_planned_and_found_ones_released(write, tmp_path) -> N
 @pytest.mark.parametrize(
     "budget", ['rho = "2"', 'epsilon = "4"\ndelta = "1e-9"', 'rho = "4"\nshare = "1/2"']
 )
-def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget) -> None:
+def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget):
     spec = read_spec(write(**FOUND | {"budget": budget}))
     spec.release(tmp_path / "out")
     ledger = ln.Ledger.open(tmp_path / "visits.ledger")
@@ -123,7 +123,7 @@ def test_searches_and_release_cost_the_budget_exactly(write, tmp_path, budget) -
     assert (remaining.epsilon, remaining.rho) == (0, 2 if "share" in budget else 0)
 
 
-def test_seeded_release_finds_bounds_and_writes_none(write, tmp_path) -> None:
+def test_seeded_release_finds_bounds_and_writes_none(write, tmp_path):
     spec = read_spec(write(**FOUND))
     release = spec.release(tmp_path / "out", seed=1)
     assert release.plan.privacy.max_rows == 5
@@ -131,7 +131,7 @@ def test_seeded_release_finds_bounds_and_writes_none(write, tmp_path) -> None:
     assert not (tmp_path / "max-rows").exists()
 
 
-def test_bounds_of_another_search_are_refused(write, tmp_path) -> None:
+def test_bounds_of_another_search_are_refused(write, tmp_path):
     spec = read_spec(write(max_rows="{ most = 500 }"))
     plan = spec.bounds_searches[0].plan(spec.privacy)
     ln.find_bounds(plan, tmp_path / "visits.csv", seed=1, out=tmp_path / "max-rows")
@@ -170,12 +170,12 @@ def test_bounds_of_another_search_are_refused(write, tmp_path) -> None:
         ({"budget": 'epsilon = "least"', "max_rows": "{ most = 5 }"}, "a budget of numbers"),
     ],
 )  # fmt: skip
-def test_wrong_requests_are_refused(write, settings, message) -> None:
+def test_wrong_requests_are_refused(write, settings, message):
     with pytest.raises(ln.InputError, match=message):
         read_spec(write(**settings))
 
 
-def test_bounds_found_with_a_seed_are_refused_by_a_paid_release(write, tmp_path) -> None:
+def test_bounds_found_with_a_seed_are_refused_by_a_paid_release(write, tmp_path):
     spec = read_spec(write(max_rows="{ most = 500 }"))
     plan = spec.bounds_searches[0].plan(spec.privacy)
     seeded = ln.find_bounds(plan, tmp_path / "visits.csv", seed=1)
@@ -195,7 +195,7 @@ def test_bounds_found_with_a_seed_are_refused_by_a_paid_release(write, tmp_path)
         ("least", "{ ranges = [[2, 3]] }", False),
     ],
 )
-def test_spec_must_be_possible_for_the_narrowest_bounds(write, end, query, is_possible) -> None:
+def test_spec_must_be_possible_for_the_narrowest_bounds(write, end, query, is_possible):
     file = write(integers=f"{{ {end} = 0, most = 120 }}")
     text = file.read_text()
     file.write_text(text.replace('age = "identity"', f"age = {query}"))
@@ -206,7 +206,7 @@ def test_spec_must_be_possible_for_the_narrowest_bounds(write, end, query, is_po
         read_spec(file)
 
 
-def test_rows_in_a_cell_are_at_most_the_found_rows(write, tmp_path) -> None:
+def test_rows_in_a_cell_are_at_most_the_found_rows(write, tmp_path):
     settings = 'max_per_cell = 8, cell = ["age"]'
     spec = read_spec(write(budget='rho = "8"', max_rows=f"{{ most = 500 }}, {settings}"))
     assert spec.privacy.max_per_cell.rows == 8
@@ -214,7 +214,7 @@ def test_rows_in_a_cell_are_at_most_the_found_rows(write, tmp_path) -> None:
     assert (release.privacy.max_rows, release.privacy.max_per_cell.rows) == (5, 5)
 
 
-def test_each_search_and_the_release_have_their_own_directory(write, tmp_path) -> None:
+def test_each_search_and_the_release_have_their_own_directory(write, tmp_path):
     same_name = {"integers": '{ low = 0, most = 9, found = "pay" }', "clip": FOUND["clip"]}
     with pytest.raises(ln.InputError, match="Each search must have its own directory"):
         read_spec(write(**same_name))

@@ -40,7 +40,7 @@ JOBS = (
 )
 
 
-def level(kind: str, levels: str, **_) -> ln.Domain:
+def level(kind, levels, **_):
     """Return the level of an attribute of a spec."""
     text = (
         f"[privacy]\nepsilon = 1\n[domain.x]\n{kind}\nlevels.group = {levels}\n[[workload]]\n"

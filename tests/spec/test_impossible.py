@@ -10,7 +10,7 @@ from leastnoise._pages import format_public_facts
 from leastnoise._plan import Plan
 from leastnoise._release import check_options
 from leastnoise._session import plan_spec
-from leastnoise._spec import Spec, parse_spec
+from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 
 IMPOSSIBLE = '[[impossible]]\nage = [0, 2]\njob = ["nurse"]'
@@ -31,7 +31,7 @@ strategy = "{strategy}"
 """
 
 
-def spec_of(impossible: str, strategy: str = "model") -> Spec:
+def spec_of(impossible, strategy="model"):
     return parse_spec(SPEC.format(impossible=impossible, strategy=strategy), Path())
 
 

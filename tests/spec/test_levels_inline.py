@@ -11,7 +11,7 @@ from leastnoise._spec import parse_spec
 OVERLAP = "{ low = [1, 2, 3], mid = [3, 4], high = [4, 5, 6] }"
 
 
-def domain_of(attribute: str, folder: Path = Path()) -> ln.Domain:
+def domain_of(attribute, folder=Path()):
     """Return the domain of a spec with one attribute."""
     text = (
         f"[privacy]\nepsilon = 1\n[domain.x]\n{attribute}\n[[workload]]\nqueries.x = 'identity'\n"
@@ -19,11 +19,11 @@ def domain_of(attribute: str, folder: Path = Path()) -> ln.Domain:
     return parse_spec(text, folder).domain
 
 
-def level(attribute: str, folder: Path = Path()):
+def level(attribute, folder=Path()):
     return domain_of(attribute, folder).kind("x").level("group")
 
 
-def inline(attribute: str, groups: str):
+def inline(attribute, groups):
     return level(f"{attribute}\nlevels.group = {{ groups = {groups} }}")
 
 

@@ -12,7 +12,7 @@ from leastnoise._pages import list_uncovered_errors
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
 from leastnoise._session import plan_spec
-from leastnoise._spec import Spec, parse_spec
+from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from simulated import releases
 
@@ -42,12 +42,12 @@ PAIRS = "marginals = { ways = 2 }"
 
 
 def spec_of(
-    public: str,
-    strategy: str = "marginals",
-    budget: str = 'epsilon = "1/4"',
-    workload: str = PAIRS,
-    folder: Path = Path(),
-) -> Spec:
+    public,
+    strategy="marginals",
+    budget='epsilon = "1/4"',
+    workload=PAIRS,
+    folder=Path(),
+):
     """Return a spec with public counts."""
     return parse_spec(
         SPEC.format(budget=budget, strategy=strategy, public=public, asked=workload), folder
@@ -63,7 +63,7 @@ COUNTS = {"sex": [int((sex == SEXES).sum()) for sex in "FM"], "region": [NORTH, 
 BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 
-def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
+def sums(answers, product):
     """Return the public sums of a pair."""
     names, cells = product.attributes, answers.reshape(product.shape)
     totals = {}
@@ -79,7 +79,7 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
     "budget", ['epsilon = "1/4"', 'rho = "1/20"', 'epsilon = "1/2"\ndelta = "1e-6"']
 )
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
-def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
+def test_every_kind_of_answer_holds_public_sums(strategy, budget):
     plan = plan_spec(spec_of(BOTH, strategy, budget))
     assert {
         len(counts.sums.counts) for counts in public_counts_of_plan(Plan.from_json(plan.to_json()))
@@ -102,7 +102,7 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
 
 
 @pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], BOTH])
-def test_tables_of_levels_that_agree_hold_them_too(public: str):
+def test_tables_of_levels_that_agree_hold_them_too(public):
     table = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
     workload = f'queries = {{ sex = "identity", store = "identity" }}\n{table}'
     (release,) = releases(
@@ -133,7 +133,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str):
         ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
     ],
 )
-def test_promised_error_matches_releases(budget: str, strategy: str, workload: str):
+def test_promised_error_matches_releases(budget, strategy, workload):
     public = BOTH if workload == PAIRS else f"[[public]]\ncounts = {ROWS}"
     plan = plan_spec(spec_of(public, strategy, budget, workload))
     without = plan_spec(spec_of("", strategy, budget, workload))
@@ -164,7 +164,7 @@ def test_promised_error_matches_releases(budget: str, strategy: str, workload: s
 
 
 @pytest.mark.parametrize("public", [BOTH, f"[[public]]\ncounts = {ROWS}"])
-def test_simulated_noise_keeps_public_counts(public: str):
+def test_simulated_noise_keeps_public_counts(public):
     plan = plan_spec(spec_of(public, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
@@ -175,7 +175,7 @@ def test_simulated_noise_keeps_public_counts(public: str):
 
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
-def test_model_and_its_records_hold_public_sums(budget: str):
+def test_model_and_its_records_hold_public_sums(budget):
     plan = plan_spec(spec_of(BOTH, "model", budget))
     assert [step.name for step in plan.adaptive.steps] in (
         ["alone", "pairs"],
@@ -277,7 +277,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         ("[[public]]\nqueries = 3", "auto", "queries must be"),
     ],
 )
-def test_invalid_public_counts_are_refused(public: str, strategy: str, message: str):
+def test_invalid_public_counts_are_refused(public, strategy, message):
     with pytest.raises(InputError, match=message):
         plan_spec(spec_of(public, strategy))
 

@@ -1,7 +1,5 @@
 """Settings of a spec for SQL: the current day, and the join of the source."""
 
-from pathlib import Path
-
 import pytest
 
 import leastnoise as ln
@@ -29,7 +27,7 @@ SQL = """SELECT p.town, COUNT(*) AS n FROM visits v LEFT JOIN people p ON v.pers
 WHERE v.day > CURRENT_DATE - 3 GROUP BY p.town"""
 
 
-def spec_file(folder: Path, sql: str = SQL, today: str = '"2026-01-20"') -> Path:
+def spec_file(folder, sql=SQL, today='"2026-01-20"'):
     """Write a spec with a statement and the current day."""
     path = folder / "visits.toml"
     path.write_text(SPEC.format(sql=sql, today=today))

@@ -2,22 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Iterable
 
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import covariance_by_measure, evaluate_plan
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import noise_kinds
-from leastnoise._plan import Plan
-from leastnoise._strategies import PLANNERS, PlanningProblem, Strategy
-from leastnoise._trusted.accounting import Budget, Noise, Privacy, covers
-from leastnoise._trusted.measurements import Measurements
+from leastnoise._strategies import PLANNERS, PlanningProblem
+from leastnoise._trusted.accounting import Privacy, covers
 from leastnoise._workload import Workload, queries
 
 
-def proposal(
-    name: str, workload: Workload, privacy: Privacy | Budget, noise: Noise | None = None
-) -> Strategy:
+def proposal(name, workload, privacy, noise=None):
     """Return the strategy of a planner, by default for the usual noise of the budget."""
     full_privacy = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     return PLANNERS[name].strategy(
@@ -25,7 +20,7 @@ def proposal(
     )
 
 
-def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
+def plan_of(name, workload, privacy):
     """Return the proposal of a planner, fitted to the budget, which it must keep."""
     full_privacy = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     strategy = proposal(name, workload, full_privacy)
@@ -41,12 +36,12 @@ def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
     return plan
 
 
-def error_of(name: str, workload: Workload, privacy: Privacy | Budget) -> float:
+def error_of(name, workload, privacy):
     """The total squared error that the plan of a planner promises."""
     return plan_of(name, workload, privacy).expected_error().total_squared_error
 
 
-def total_squared_error(workload: Workload, plan: Measurements) -> float:
+def total_squared_error(workload, plan):
     """The sum over all queries of their importance times the variance of their answer."""
     covariances = covariance_by_measure(workload, plan)
     return math.fsum(
@@ -54,13 +49,11 @@ def total_squared_error(workload: Workload, plan: Measurements) -> float:
     )
 
 
-def prefix(size: int) -> Workload:
+def prefix(size):
     return queries(Domain(a=Integers(0, size - 1)), a="prefix")
 
 
-def tables(
-    shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix"
-) -> Workload:
+def tables(shape, sets, rich=0, kind="prefix"):
     """Return the tables of some attribute sets.
 
     The first ``rich`` attributes have queries of ``kind``, the others identity queries.
@@ -77,12 +70,12 @@ def tables(
 ADULT8, NLTCS = (9, 16, 7, 15, 6, 5, 2, 2), (2,) * 16
 
 
-def ways(count: int, *sizes: int) -> list[tuple[int, ...]]:
+def ways(count, *sizes):
     """All tables of so many of the attributes."""
     return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
 
 
-def cube_workload(count: int, k: int, kind: str) -> list[tuple[int, ...]]:
+def cube_workload(count, k, kind):
     """Return all tables of k attributes, and some tables of k + 1.
 
     The kind selects none (""), every second one ("*"), or those with attribute 0 ("a").

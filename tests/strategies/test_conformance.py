@@ -9,10 +9,10 @@ from error.plans import LeastSquares
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._error import evaluate_plan
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._strategies import PLANNERS, NotApplicable, PlanningProblem, Strategy
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP, covers
+from leastnoise._strategies import PLANNERS, NotApplicable, PlanningProblem
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
 from leastnoise._trusted.measurements import cost
-from leastnoise._workload import Workload, marginals, matrix, queries
+from leastnoise._workload import marginals, matrix, queries
 
 DOMAIN = Domain(
     a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)}
@@ -37,7 +37,7 @@ NOISES = {
 }
 
 
-def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Strategy | None:
+def proposed(name, workload, budget, noise):
     try:
         return PLANNERS[name].strategy(PlanningProblem(workload, Privacy(budget), noise))
     except NotApplicable:
@@ -46,7 +46,7 @@ def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Str
 
 @pytest.mark.parametrize("kind", NOISES)
 @pytest.mark.parametrize("name", PLANNERS)
-def test_proposal_keeps_budget_and_promised_error(name: str, kind: str) -> None:
+def test_proposal_keeps_budget_and_promised_error(name, kind):
     budget, noise = NOISES[kind]
     for workload in WORKLOADS.values():
         strategy = proposed(name, workload, budget, noise)
@@ -64,7 +64,7 @@ def test_proposal_keeps_budget_and_promised_error(name: str, kind: str) -> None:
         )
 
 
-def forget(_: object = None) -> None:
+def forget(_=None):
     """What planners found before: they search again."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("leastnoise._strategies", "leastnoise._families")):
@@ -73,7 +73,7 @@ def forget(_: object = None) -> None:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_planner_proposes_the_same_twice(name: str) -> None:
+def test_planner_proposes_the_same_twice(name):
     first_proposal, second_proposal = (
         proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2))
     )
@@ -82,7 +82,7 @@ def test_planner_proposes_the_same_twice(name: str) -> None:
     )
 
 
-def test_page_of_strategies_has_rows_of_the_registry() -> None:
+def test_page_of_strategies_has_rows_of_the_registry():
     """A new strategy may be missing until a release; ``make release-check`` asks for it."""
     text = PAGE.read_text(encoding="utf-8")
     current = page(text).splitlines()
@@ -93,8 +93,8 @@ def test_page_of_strategies_has_rows_of_the_registry() -> None:
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_planner_record_describes_limits_and_choice(
-    name: str,
-) -> None:
+    name,
+):
     planner, short, long = (
         PLANNERS[name],
         *(queries(Domain(a=Integers(0, last)), a="prefix") for last in (3, 1023)),

@@ -11,14 +11,14 @@ from leastnoise._mechanisms import try_strategies
 from leastnoise._strategies import PLANNERS, bits_of, walsh_functions
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
 from leastnoise._trusted.linop import Dense
-from leastnoise._workload import Workload, marginals, queries, ranges
+from leastnoise._workload import marginals, queries, ranges
 from strategies.proposals import ADULT8, NLTCS, cube_workload, error_of, plan_of, proposal, tables
 
 EPSILON = Fraction(1, 1000)  # so small that Laplace noise has its continuous variance
 ONE = tables(NLTCS, cube_workload(16, 1, ""))
 
 
-def total(workload: Workload, name: str) -> float:
+def total(workload, name):
     """Total squared error at epsilon 1."""
     return error_of(name, workload, PureDP(EPSILON)) * float(EPSILON) ** 2
 
@@ -35,13 +35,13 @@ def total(workload: Workload, name: str) -> float:
         ("workload", ADULT8, "*", 372273),
     ],
 )
-def test_known_totals(name: str, shape: tuple[int, ...], kind: str, figure: float) -> None:
+def test_known_totals(name, shape, kind, figure):
     assert total(tables(shape, cube_workload(len(shape), 1, kind)), name) == pytest.approx(
         figure, rel=2e-3
     )
 
 
-def test_known_even_totals() -> None:
+def test_known_even_totals():
     # Per cell: F (all coefficients alike) 17.0 on the 16 marginals; the variance of Q's cells is
     # improved by least squares.
     assert math.sqrt(total(ONE, "fourier_even") / 32) == pytest.approx(17.0, abs=0.05)
@@ -53,7 +53,7 @@ def test_known_even_totals() -> None:
 
 @pytest.mark.parametrize("name", ["workload", "fourier", "cuboids"])
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=["pure", "gaussian"])
-def test_best_split_uses_tables_of_the_even_split(name: str, budget: PureDP | ZCDP) -> None:
+def test_best_split_uses_tables_of_the_even_split(name, budget):
     workload = tables((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
     best, even = (proposal(strategy, workload, budget) for strategy in (name, f"{name}_even"))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
@@ -61,7 +61,7 @@ def test_best_split_uses_tables_of_the_even_split(name: str, budget: PureDP | ZC
     assert len({round(weight, 9) for _, weight in best.blocks}) > 1
 
 
-def test_signs_are_orthogonal_and_coded_in_bits() -> None:
+def test_signs_are_orthogonal_and_coded_in_bits():
     assert [bits_of(n) for n in ADULT8] == [4, 4, 3, 4, 3, 3, 1, 1]
     every = np.vstack([np.ones(16), walsh_functions(16)])
     np.testing.assert_array_equal(every @ every.T, 16 * np.eye(16))
@@ -71,7 +71,7 @@ def test_signs_are_orthogonal_and_coded_in_bits() -> None:
     )
 
 
-def test_single_product_has_a_weight_for_every_query() -> None:
+def test_single_product_has_a_weight_for_every_query():
     domain = Domain(a=Integers(0, 15))
     workload = queries(
         domain, a=ranges([(0, 15), (0, 3), (4, 5), (5, 11), (12, 15), *((i, i) for i in range(16))])
@@ -84,7 +84,7 @@ def test_single_product_has_a_weight_for_every_query() -> None:
     assert total(workload, "workload") < total(workload, "workload_even")
 
 
-def test_auto_leaves_them_out() -> None:
+def test_auto_leaves_them_out():
     tried = {
         candidate.strategy
         for candidate in try_strategies(tables((3, 4), [(0,), (1,)]), Privacy(PureDP(1)))
@@ -94,7 +94,7 @@ def test_auto_leaves_them_out() -> None:
     )
 
 
-def test_residual_max_has_the_least_largest_variance() -> None:
+def test_residual_max_has_the_least_largest_variance():
     domain = Domain(a=Coded(3), b=Coded(5), c=Coded(2))
     workload = marginals(domain, upto=2) + marginals(domain, ways=1, weight=2)
     plans = [plan_of(name, workload, ZCDP("1/2000")) for name in ("residual", "residual_max")]

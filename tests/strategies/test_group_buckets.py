@@ -15,14 +15,14 @@ from leastnoise._trusted.linop import dense
 EDGES = np.array(sorted({int(8000 * 1000 ** (cell / 49) / 1000) for cell in range(50)}))
 
 
-def under(threshold: int) -> GroupBuckets:
+def under(threshold):
     return GroupBuckets.of("pay", EDGES, threshold)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_buckets_grow_threefold_with_matching_noise(
-    norm: int,
-) -> None:
+    norm,
+):
     for threshold in EDGES[candidate_cells(EDGES)].tolist():
         buckets = under(threshold)
         assert buckets.upper_ends[-1] == buckets.limits.max() == threshold
@@ -36,7 +36,7 @@ def test_buckets_grow_threefold_with_matching_noise(
         assert heavy == pytest.approx(heavy[0], rel=0.02 if norm == 2 else 0.002)
 
 
-def test_groups_keep_buckets_worth_their_noise() -> None:
+def test_groups_keep_buckets_worth_their_noise():
     buckets = under(8000)
     noise = buckets.upper_ends / 1.0
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
@@ -51,7 +51,7 @@ def test_groups_keep_buckets_worth_their_noise() -> None:
     assert ranges.omitted_sums[2:] == pytest.approx(shares[2:] * 5e4, rel=0.7)
 
 
-def test_noise_above_all_values_is_left_out_by_all() -> None:
+def test_noise_above_all_values_is_left_out_by_all():
     buckets, random = under(8000), np.random.default_rng(0)
     noise = 100.0 * buckets.upper_ends
     exact = np.outer(
@@ -66,7 +66,7 @@ def test_noise_above_all_values_is_left_out_by_all() -> None:
         assert ranges.kept_buckets[-1] <= ranges.kept_buckets[0]
 
 
-def test_distinct_group_keeps_its_own_buckets() -> None:
+def test_distinct_group_keeps_its_own_buckets():
     buckets = under(8000)
     noise = 10.0 * buckets.upper_ends
     sums = np.zeros((6, len(noise)))
@@ -77,14 +77,14 @@ def test_distinct_group_keeps_its_own_buckets() -> None:
     assert buckets.choose_ranges(sums, noise).kept_buckets.max() < len(noise)
 
 
-def test_nothing_at_all_keeps_nothing() -> None:
+def test_nothing_at_all_keeps_nothing():
     buckets = under(8000)
     ranges = buckets.choose_ranges(np.zeros((3, len(buckets.upper_ends))), buckets.upper_ends / 1.0)
     assert ranges.kept_buckets.tolist() == [0, 0, 0]
     assert ranges.omitted_sums.tolist() == [0, 0, 0]
 
 
-def test_more_groups_lower_the_cut_less_than_evenly() -> None:
+def test_more_groups_lower_the_cut_less_than_evenly():
     """More groups lower the threshold, by less than groups of one known size would."""
     places = candidate_cells(EDGES)
     ends = EDGES[places].astype(float)
@@ -103,7 +103,7 @@ def test_more_groups_lower_the_cut_less_than_evenly() -> None:
     assert chosen[2] > even
 
 
-def test_dropped_amount_is_estimated_from_tails() -> None:
+def test_dropped_amount_is_estimated_from_tails():
     """The amount follows the tail of index 1, not the heavier tail of the choice.
 
     Where noise is large, the heavier tail would add a few records at the maximum.

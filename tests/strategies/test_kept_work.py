@@ -43,7 +43,7 @@ PRIVACIES = [
 NAMES = dict.fromkeys([*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)])
 
 
-def plan_text(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | None:
+def plan_text(name, workload, privacy):
     """Return the plan as text, or None if the strategy does not fit."""
     try:
         return ln.plan(workload, privacy, strategy=name).to_json()
@@ -52,7 +52,7 @@ def plan_text(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
+def test_plan_does_not_depend_on_the_plans_before_it(name):
     rng = random.Random(name)
     base = rng.choice(WORKLOADS), rng.choice(PRIVACIES)
     cases = [(workload, base[1]) for workload in rng.sample(WORKLOADS, 2)] + [

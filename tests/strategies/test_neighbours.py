@@ -9,7 +9,6 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._mechanisms import try_strategies
-from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._trusted.linop import Contrasts
@@ -29,7 +28,7 @@ SPENT_SHARES = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 
 
 @cache
-def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan | None:
+def plan_of(strategy, budget, workload, neighbours):
     (candidate,) = try_strategies(
         WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy
     )
@@ -39,7 +38,7 @@ def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("strategy", PLANNERS)
-def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workload: str) -> None:
+def test_strategies_cost_at_most_their_claim(strategy, budget, workload):
     plan_of_added = plan_of(strategy, budget, workload, "add_remove")
     plan_of_replaced = plan_of(strategy, budget, workload, "replace")
     assert (plan_of_added is None) == (plan_of_replaced is None)
@@ -67,7 +66,7 @@ def test_strategies_cost_at_most_their_claim(strategy: str, budget: str, workloa
     assert error_of_replaced / error_of_added == pytest.approx(ratio, rel=1e-3)
 
 
-def test_row_that_leaves_the_domain_counts() -> None:
+def test_row_that_leaves_the_domain_counts():
     # The total is the same for all rows inside; it changes if a row is replaced by one outside.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)
@@ -82,7 +81,7 @@ def test_row_that_leaves_the_domain_counts() -> None:
     assert Fraction(2, 100) <= spent <= Fraction(2, 100) + Fraction(1, 2**120)
 
 
-def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
+def test_contrasts_of_many_attributes_lose_no_factor_two():
     # Attributes of one size are counted together: all pairs of 40, and of 20 of four sizes.
     for sizes in ([2] * 40, [2, 3, 4, 5] * 5):
         domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)})
@@ -92,7 +91,7 @@ def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
         assert 1.8 < replaced.total / added.total < 2.2
 
 
-def test_units_of_many_rows_under_tiny_budgets() -> None:
+def test_units_of_many_rows_under_tiny_budgets():
     for rho in ("1e-12", "100"):
         workload = WORKLOADS["marginals"]
         of_rows = Privacy(ZCDP(rho), "replace")

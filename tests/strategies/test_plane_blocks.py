@@ -37,7 +37,7 @@ def test_budget_below_zero_is_refused():
 
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
-def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) -> None:
+def test_light_blocks_merge_up_the_tree(shape, narrow):
     """Each cell gets the largest light block that holds it, or its first block."""
     tree = block_tree(*shape)
     random = np.random.default_rng(8)

@@ -1,6 +1,5 @@
 """Workloads that a planner cannot plan, and the messages."""
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,10 +15,10 @@ from leastnoise._strategies import (
     counts_and_sums,
     time_limit,
 )
-from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Dense, Prefix
-from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries
+from leastnoise._workload import marginals, matrix, mean_queries, queries
 from strategies.proposals import prefix, proposal
 
 PURE, RHO = PureDP(1), ZCDP(1)
@@ -30,7 +29,7 @@ CELLS, PREFIX = marginals(SMALL, ways=2), queries(SMALL, b="prefix")
 MIXED = CELLS + PREFIX + marginals(SMALL, ways=1, sum="pay")
 
 
-def cells(count: int, size: int, ways: int) -> Workload:
+def cells(count, size, ways):
     return marginals(Domain({f"a{place}": Coded(size) for place in range(count)}), ways=ways)
 
 
@@ -83,14 +82,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "workload", "budget", "message"), REFUSED)
-def test_unplannable_workload_is_refused_with_reason(
-    name: str, workload: Workload, budget: Budget, message: str
-) -> None:
+def test_unplannable_workload_is_refused_with_reason(name, workload, budget, message):
     with pytest.raises(NotApplicable, match=message):
         proposal(name, workload, budget)
 
 
-def test_gaussian_noise_is_refused_for_a_pure_budget() -> None:
+def test_gaussian_noise_is_refused_for_a_pure_budget():
     with pytest.raises(NotApplicable, match="does not give pure"):
         proposal("tilted", MIXED, PURE, Noise.DISCRETE_GAUSSIAN)
 
@@ -104,13 +101,13 @@ def test_gaussian_noise_is_refused_for_a_pure_budget() -> None:
     ],
     ids=["Gram matrix", "haar", "gaussian_optimum"],
 )
-def test_large_dense_matrices_are_refused(call: Callable[[], object]) -> None:
+def test_large_dense_matrices_are_refused(call):
     with pytest.raises(InputError, match="matrix of 5000 x 5000; at most 4096"):
         call()
 
 
 @pytest.mark.parametrize("name", ["gaussian_optimum", "tilted", "eigen_design"])
-def test_search_without_strategy_ends_on_time(name: str) -> None:
+def test_search_without_strategy_ends_on_time(name):
     workload = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
     with (
         time_limit(Deadline(0.0, lambda: 1.0)),
@@ -130,7 +127,7 @@ def test_search_without_strategy_ends_on_time(name: str) -> None:
         ),
     ],
 )
-def test_separate_measurement_states_its_reason(name: str, workload: Workload, reason: str) -> None:
+def test_separate_measurement_states_its_reason(name, workload, reason):
     with pytest.raises(NotApplicable, match=reason):
         counts_and_sums(
             PLANNERS[name], PlanningProblem(workload, Privacy(PURE), Noise.DISCRETE_LAPLACE)

@@ -33,7 +33,7 @@ from leastnoise._strategies import (
 )
 from leastnoise._trusted.accounting import ZCDP
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.linop import AllRanges, Operator, Prefix, Tree, dense
+from leastnoise._trusted.linop import AllRanges, Prefix, Tree, dense
 from strategies.proposals import ADULT8, CUBES, cube_workload, error_of, tables, ways
 
 both_norms = pytest.mark.parametrize("norm", [1, 2])
@@ -231,14 +231,14 @@ PUBLISHED = {
 }
 
 
-def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
+def residual_rmse(shape, *sizes):
     """Return the root mean squared error of a cell at privacy cost 1."""
     workload = tables(shape, ways(len(shape), *sizes))
     return math.sqrt(error_of("residual", workload, ZCDP("1/2")) / workload.rows)
 
 
 @pytest.mark.parametrize("data", PUBLISHED)
-def test_residual_errors_match_published_figures(data: str) -> None:
+def test_residual_errors_match_published_figures(data):
     figures = [
         round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))
     ]
@@ -246,20 +246,20 @@ def test_residual_errors_match_published_figures(data: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "figure"), [(10, 23.48), (50, 27.07)])
-def test_residual_errors_of_forty_attributes(size: int, figure: float) -> None:
+def test_residual_errors_of_forty_attributes(size, figure):
     assert round(residual_rmse((size,) * 40, 1, 2), 2) == figure
 
 
 # --- budgets of queries by the convex programme ---------------------------------------------------
 
 
-def magnitudes(operator: Operator) -> np.ndarray:
+def magnitudes(operator):
     return np.abs(dense(operator)).astype(float)
 
 
 @both_norms
 @pytest.mark.parametrize("is_tree", [True, False], ids=["tree", "Fourier"])
-def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
+def test_equal_groups_get_the_closed_form(is_tree, norm):
     """Weights of equal groups are cube or square roots of their summed errors."""
     rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(walsh_functions(8)).astype(float)
     group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))
@@ -272,7 +272,7 @@ def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
 
 @both_norms
 @pytest.mark.parametrize("operator", [Prefix(6), AllRanges(4)], ids=["prefix", "ranges"])
-def test_residual_budgets_match_a_general_solver(operator: Operator, norm: int) -> None:
+def test_residual_budgets_match_a_general_solver(operator, norm):
     costs = magnitudes(operator) ** norm
     errors = np.random.default_rng(2).random(len(costs)) + 0.2
     budgets = optimal_budgets(magnitudes(operator), errors, norm)

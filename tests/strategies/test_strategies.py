@@ -13,11 +13,10 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._planning import plan
 from leastnoise._strategies import PLANNERS
-from leastnoise._trusted.accounting import ZCDP, Budget, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Identity, dense
 from leastnoise._workload import (
-    QuerySet,
     Workload,
     identity,
     marginals,
@@ -38,7 +37,7 @@ PURE, RHO = PureDP("1/100"), ZCDP("1/20000")
 @pytest.mark.parametrize(
     ("budget", "last"), [(PURE, "p_identity"), (RHO, "gaussian_optimum")], ids=["pure", "gaussian"]
 )
-def test_optimised_families_beat_their_members(budget: Budget, last: str) -> None:
+def test_optimised_families_beat_their_members(budget, last):
     for query_set in ("prefix", "all_ranges", ranges([(i, i + 3) for i in range(13)])):
         workload = queries(DOMAIN, b=query_set)
         cells, hierarchy, by_level, best = (
@@ -49,13 +48,13 @@ def test_optimised_families_beat_their_members(budget: Budget, last: str) -> Non
         assert best <= cells * 1.0001
 
 
-def test_undetermined_cells_still_have_an_optimum() -> None:
+def test_undetermined_cells_still_have_an_optimum():
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
     expected_error = plan_of("gaussian_optimum", workload, RHO).expected_error()
     assert expected_error.total_squared_error <= expected_error.lower_bound * 1.1
 
 
-def test_small_attribute_and_total_can_be_searched() -> None:
+def test_small_attribute_and_total_can_be_searched():
     domain = Domain(a=Integers(0, 63))
     strategy = proposal("covering", marginals(domain, upto=1), PureDP(1))
     assert {block.attributes for block, _ in strategy.blocks} == {(), ("a",)}
@@ -63,14 +62,12 @@ def test_small_attribute_and_total_can_be_searched() -> None:
 
 @pytest.mark.parametrize("strategy", ["level_tree", "haar"])
 @pytest.mark.parametrize("sizes", [(40, 24), (40, 24, 12), (16, 12, 10, 8)])
-def test_weighted_trees_of_products_keep_their_errors(
-    strategy: str, sizes: tuple[int, ...]
-) -> None:
+def test_weighted_trees_of_products_keep_their_errors(strategy, sizes):
     """At rho 1/2 the squared error of a product is the product over its attributes."""
     attributes = {f"x{size}": Integers(1, size) for size in sizes}
     domain = Domain(attributes)
 
-    def squared_error(*names: str) -> float:
+    def squared_error(*names):
         workload = queries(domain, dict.fromkeys(names, "prefix"))
         planned = plan(workload, ZCDP("1/2"), strategy=strategy)
         return planned.expected_error().total_squared_error
@@ -79,7 +76,7 @@ def test_weighted_trees_of_products_keep_their_errors(
     assert squared_error(*attributes) == pytest.approx(expected, rel=2e-3)
 
 
-def test_many_laplace_tables_have_drawable_scales() -> None:
+def test_many_laplace_tables_have_drawable_scales():
     """Weights that the optimiser leaves at next to nothing are dropped."""
     workload = marginals(Domain({f"a{place:02d}": Coded(10) for place in range(12)}), upto=2)
     plan = plan_of("marginals", workload, PureDP(1))
@@ -88,7 +85,7 @@ def test_many_laplace_tables_have_drawable_scales() -> None:
 
 
 @pytest.mark.parametrize("shuffled", [False, True], ids=["line", "permuted"])
-def test_few_ranges_are_planned_on_merged_cells(shuffled: bool) -> None:
+def test_few_ranges_are_planned_on_merged_cells(shuffled):
     rng = np.random.default_rng(0)
     ends = np.sort(rng.integers(0, 256, (30, 2)), axis=1)
     order = rng.permutation(256) if shuffled else np.arange(256)
@@ -114,8 +111,8 @@ def test_few_ranges_are_planned_on_merged_cells(shuffled: bool) -> None:
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/2")], ids=["pure", "rho"])
 def test_long_attribute_is_planned_on_runs_of_ranges(
-    budget: Budget,
-) -> None:
+    budget,
+):
     ends = np.sort(np.random.default_rng(3).integers(0, 2**16, (12, 2)), axis=1)
     edges = np.unique([0, *ends[:, 0], *(ends[:, 1] + 1), 2**16])
     runs = np.searchsorted(edges, ends + np.array([0, 1])) - np.array([0, 1])
@@ -140,7 +137,7 @@ def test_long_attribute_is_planned_on_runs_of_ranges(
 
 
 @pytest.mark.parametrize("strategy", ["level_tree", "p_identity", "p_identity_blocks"])
-def test_range_releases_have_planned_errors(strategy: str) -> None:
+def test_range_releases_have_planned_errors(strategy):
     rng, size = np.random.default_rng(5), 6000
     ends, cells = np.sort(rng.integers(0, size, (30, 2)), axis=1), rng.integers(0, size, 20_000)
     rows = pd.DataFrame({"x": cells})
@@ -159,7 +156,7 @@ def test_range_releases_have_planned_errors(strategy: str) -> None:
     assert 0.8 < np.mean(ratios) < 1.25
 
 
-def test_partial_strategy_names_unanswerable_queries() -> None:
+def test_partial_strategy_names_unanswerable_queries():
     workload = queries(DOMAIN, b=matrix([[1] * 8 + [0] * 8, [0] * 8 + [1] * 8]), c="prefix")
     plan = plan_of("p_identity", workload, PURE).measured()
     assert total_squared_error(workload, plan) > 0
@@ -174,7 +171,7 @@ RACES = matrix([[1, *[0] * 23], [0, 1, *[0] * 22], [0, 0, *[1] * 22]])
 @pytest.mark.parametrize(
     ("budget", "unit"), [(PURE, 20_000), (RHO, 10_000)], ids=["pure", "gaussian"]
 )
-def test_union_measures_two_parts_separately(budget: Budget, unit: float) -> None:
+def test_union_measures_two_parts_separately(budget, unit):
     workload = (
         queries(GROUPED, sex="identity", race=RACES, age="identity")
         + queries(GROUPED, race="identity", age=matrix([[0] * 18 + [1] * 12]))
@@ -200,7 +197,7 @@ LEVELS = Domain(
 
 
 @pytest.mark.parametrize("name", ["level_tree", "eigen_design", "gaussian_optimum", "tilted"])
-def test_other_tables_count_by_their_errors(name: str) -> None:
+def test_other_tables_count_by_their_errors(name):
     # Coefficients of 2^20 and more along b once made its queries look certain, and groups of a all
     # that mattered along a.
     workload = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")
@@ -210,7 +207,7 @@ def test_other_tables_count_by_their_errors(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "budget"), [("gaussian_optimum", ZCDP("1/2")), ("p_identity", PureDP(1))]
 )
-def test_sums_have_strategies_of_their_own(name: str, budget: Budget) -> None:
+def test_sums_have_strategies_of_their_own(name, budget):
     # With those of the counts, sums up to 1000 would take more bits than there are, and sums of
     # cells be made of weighted sums.
     workload = (
@@ -236,12 +233,12 @@ _SCHEMA = (
 )
 
 
-def person_tables() -> Workload:
+def person_tables():
     schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
     sizes = {entry["name"]: entry["size"] for entry in schema["attributes"]}
     domain = Domain({name: Coded(size) for name, size in sizes.items()})
 
-    def choices(name: str, word: str) -> list[QuerySet | None]:
+    def choices(name, word):
         if word in schema["groups"]:
             rows = np.zeros((len(schema["groups"][word]["cells"]), sizes[name]), dtype=int)
             for row, cells in zip(rows, schema["groups"][word]["cells"], strict=True):
@@ -272,9 +269,7 @@ def person_tables() -> Workload:
     [(PureDP(1), 4.345, 5.163), (RHO, 2.066, 2.321)],
     ids=["pure", "gaussian"],
 )
-def test_error_is_far_below_the_best_published(
-    budget: Budget, reached: float, published: float
-) -> None:
+def test_error_is_far_below_the_best_published(budget, reached, published):
     workload = person_tables()
     assert workload.rows == 4151
     assert (

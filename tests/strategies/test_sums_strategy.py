@@ -1,7 +1,6 @@
 """Strategies for sums under limits and thresholds, against dense algebra."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -34,11 +33,11 @@ from strategies.proposals import total_squared_error
 LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 
 
-def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
+def noise_of(gram):
     """Return `estimated_rmse` at norm 1, computed once for each set of limits."""
     cache: dict[bytes, float] = {}
 
-    def noise(limits: np.ndarray) -> float:
+    def noise(limits):
         if limits.tobytes() not in cache:
             cache[limits.tobytes()] = estimated_rmse(gram, limits, 1)
         return cache[limits.tobytes()]
@@ -46,7 +45,7 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
     return noise
 
 
-def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
+def optimum(sums, limits, norm):
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
         gram = limited_gram(sums.gram(), limits)
@@ -54,7 +53,7 @@ def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
 
-def test_quick_noise_follows_the_optimum() -> None:
+def test_quick_noise_follows_the_optimum():
     sums = PrefixSums(edges=100 * np.arange(1, 121), last=np.arange(120))
     for norm in (1, 2):
         ratios = []
@@ -67,7 +66,7 @@ def test_quick_noise_follows_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_merged_cells_have_the_noise_of_one_cell(power: int) -> None:
+def test_merged_cells_have_the_noise_of_one_cell(power):
     fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
     workload = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
@@ -76,7 +75,7 @@ def test_merged_cells_have_the_noise_of_one_cell(power: int) -> None:
         assert estimated_rmse_along(workload, "pay", power)(limits) == pytest.approx(expected)
 
 
-def test_falling_counts_fit_a_falling_density() -> None:
+def test_falling_counts_fit_a_falling_density():
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
@@ -89,13 +88,13 @@ def test_falling_counts_fit_a_falling_density() -> None:
 
 
 @pytest.mark.parametrize("index", [1.0, 1.2, 2.0])
-def test_pareto_tail_with_mean_is_kept(index: float) -> None:
+def test_pareto_tail_with_mean_is_kept(index):
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-index)
     assert decreasing_counts(counts, edges) == pytest.approx(counts)
 
 
-def test_tail_without_mean_is_made_lighter() -> None:
+def test_tail_without_mean_is_made_lighter():
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert decreasing_counts(counts, edges)[-1] < 0.9 * counts[-1]
@@ -104,7 +103,7 @@ def test_tail_without_mean_is_made_lighter() -> None:
     )
 
 
-def test_large_noise_is_not_taken_for_rich_records() -> None:
+def test_large_noise_is_not_taken_for_rich_records():
     edges = 20_000 * np.arange(1, 401)
     places = candidate_cells(edges)
     rng = np.random.default_rng(2)
@@ -124,7 +123,7 @@ def test_large_noise_is_not_taken_for_rich_records() -> None:
     assert np.percentile(chosen, 10) >= 150_000
 
 
-def test_threshold_follows_noise_and_tail() -> None:
+def test_threshold_follows_noise_and_tail():
     edges = 100 * np.arange(1, 101)
     places = candidate_cells(edges)
     assert places[-1] == 99
@@ -133,7 +132,7 @@ def test_threshold_follows_noise_and_tail() -> None:
     gram = prefix_gram(100)
     noise_at = noise_of(gram)
 
-    def chosen(counts: np.ndarray, noise: float) -> int:
+    def chosen(counts, noise):
         return choose_threshold(gram, edges, places, counts, noise_at, noise).threshold
 
     by_noise = [chosen(tail, noise) for noise in (0.1, 3.0, 30.0, 300.0)]
@@ -143,7 +142,7 @@ def test_threshold_follows_noise_and_tail() -> None:
     assert chosen(np.zeros(len(places) - 1), 30.0) == edges[places[0]]
 
 
-def test_predicted_bias_is_exact_at_bucket_centres() -> None:
+def test_predicted_bias_is_exact_at_bucket_centres():
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)
@@ -160,7 +159,7 @@ def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     )
 
 
-def test_groups_and_merged_cells_are_planned() -> None:
+def test_groups_and_merged_cells_are_planned():
     domain = Domain(sex=["F", "M"], pay=Integers(1, 40), measures={"wages": Measure("pay", 0, 40)})
     limits = np.minimum(np.arange(1, 41), 12)
     grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
@@ -178,7 +177,7 @@ def test_groups_and_merged_cells_are_planned() -> None:
     assert limited_strategy(alone, "pay", limits, 2).blocks[0][0].attributes == ("sex",)
 
 
-def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
+def test_weights_of_a_gram_matrix_without_a_short_form():
     full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
     assert limited_gram(full, np.array([2, 5])).dense().tolist() == [
         [8.0, 10.0],
@@ -189,7 +188,7 @@ def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
     )
 
 
-def test_refusals_are_read() -> None:
+def test_refusals_are_read():
     with pytest.raises(
         InputError,
         match="The public bounds are too large for whole coefficients: up to 1099511627776 units",
@@ -204,7 +203,7 @@ def test_refusals_are_read() -> None:
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
+def test_the_optimum_is_as_good_in_whole_coefficients(power):
     domain = Domain(pay=Bins(0, 8000, 80), measures={"wages": Measure("pay", 0, 8000)})
     workload = queries(domain, pay="prefix", sum="wages")
     limits = np.minimum(np.arange(1, 81) * 100, 3000)

@@ -9,7 +9,6 @@ from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimation import Estimate
 from leastnoise._families import (
-    Gram,
     balanced_rounding,
     best_tilt,
     contrast_variances,
@@ -19,17 +18,17 @@ from leastnoise._mechanisms import try_strategies
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.table import Table
-from leastnoise._workload import Workload, marginals, matrix, queries, ranges
+from leastnoise._workload import marginals, matrix, queries, ranges
 from strategies.proposals import error_of, plan_of, proposal, tables, ways
 
 
-def tilted_rmse(workload: Workload) -> float:
+def tilted_rmse(workload):
     """Root mean squared error of a query at privacy cost 1, of the plan."""
     return math.sqrt(error_of("tilted", workload, ZCDP("1/2")) / workload.rows)
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(6), all_ranges_gram(5)], ids=["prefix", "ranges"])
-def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
+def test_rows_for_a_tilt_are_optimal(gram):
     n, matrix = gram.size, gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
     fitted = fit_contrast_rows(matrix, mean, gap=1e-8, max_steps=5000)
@@ -50,7 +49,7 @@ def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])
-def test_rounding_keeps_the_columns_norms(top: int) -> None:
+def test_rounding_keeps_the_columns_norms(top):
     matrix = prefix_gram(60).dense()
     mean, _ = best_tilt(matrix, 20.0)
     rows = fit_contrast_rows(matrix, mean, gap=1e-6).rows
@@ -58,7 +57,7 @@ def test_rounding_keeps_the_columns_norms(top: int) -> None:
     assert np.abs(rounded).max() == top
     nearest = np.rint(rows * top / np.abs(rows).max())
 
-    def relative_loss(strategy: np.ndarray) -> float:
+    def relative_loss(strategy):
         """Return how much larger the variance of a strategy is, at the same column norm."""
         norm = math.sqrt(float((strategy.astype(float) ** 2).sum(axis=0).max()))
         variance = contrast_variances(strategy / norm, [matrix])[0]
@@ -77,7 +76,7 @@ PREFIX = {  # the least published figures of up to 3-way tables, as RMSE at priv
 
 @pytest.mark.parametrize("place", [0, 1], ids=["2-way", "up to 3-way"])
 @pytest.mark.parametrize("data", PREFIX)
-def test_published_prefix_figures(data: str, place: int) -> None:
+def test_published_prefix_figures(data, place):
     shape, rich, figures = PREFIX[data]
     sizes = ((2,), (0, 1, 2, 3))[place]
     assert (
@@ -97,7 +96,7 @@ def test_published_prefix_figures(data: str, place: int) -> None:
         ("all_ranges", 20, 63.31),
     ],
 )
-def test_published_figures_of_forty_attributes(kind: str, size: int, figure: float) -> None:
+def test_published_figures_of_forty_attributes(kind, size, figure):
     assert figure * 0.95 < tilted_rmse(tables((size,) * 40, ways(40, 1, 2), 40, kind)) <= figure
 
 
@@ -113,7 +112,7 @@ MIXED = (
 )
 
 
-def test_tilted_error_matches_plan_and_beats_residual() -> None:
+def test_tilted_error_matches_plan_and_beats_residual():
     budget = ZCDP("1/200")
     total = error_of("tilted", MIXED, budget)
     assert total == pytest.approx(proposal("tilted", MIXED, budget).error * 100, rel=2e-3)
@@ -124,7 +123,7 @@ def test_tilted_error_matches_plan_and_beats_residual() -> None:
     "budget", [ZCDP("1000"), ZCDP("1/10000000"), ApproxDP("1/2", "1e-6")], ids=str
 )
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighbours: str) -> None:
+def test_extreme_and_approximate_budgets_are_met(budget, neighbours):
     plan_of(
         "tilted", queries(SMALL, a="identity", b="prefix", c="prefix"), Privacy(budget, neighbours)
     )
@@ -142,14 +141,14 @@ def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighb
     ],
     ids=["one range", "range and difference", "difference", "one cell", "windows"],
 )
-def test_tilted_merges_indistinguishable_cells(workload: Workload) -> None:
+def test_tilted_merges_indistinguishable_cells(workload):
     assert error_of("tilted", workload, ZCDP("1/200")) < 1.2 * error_of(
         "gaussian_optimum", workload, ZCDP("1/200")
     )
 
 
 @pytest.mark.parametrize("name", ["tilted", "residual", "fourier"])
-def test_attributes_of_one_cell(name: str) -> None:
+def test_attributes_of_one_cell(name):
     domain = Domain(a=Coded(3), b=Integers(0, 9), c=Coded(1))
     with_c = queries(domain, a="identity", b="prefix", c="prefix") + queries(domain, c="identity")
     without = queries(domain, a="identity", b="prefix") + marginals(domain, ways=0)

@@ -2,15 +2,12 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._error import bound_seconds
 from leastnoise._families import (
-    FitFamily,
     eigen_design,
     gaussian_optimum,
     gram_of,
@@ -19,7 +16,6 @@ from leastnoise._families import (
 )
 from leastnoise._mechanisms import (
     SECONDS,
-    Candidate,
     Search,
     _strategy_choice,
     choose_plan,
@@ -35,23 +31,19 @@ from leastnoise._strategies import (
     Deadline,
     Planner,
     PlanningProblem,
-    Strategy,
     attribute_costs,
     design_seconds,
     identity,
     time_limit,
 )
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import AllRanges, column_sums
-from leastnoise._trusted.measurements import Factor
-from leastnoise._workload import Workload, marginals, queries
+from leastnoise._workload import marginals, queries
 from strategies.proposals import prefix
 
 
-def candidates_by_name(
-    workload: Workload, privacy: Privacy, **options: Any
-) -> dict[str, Candidate]:
+def candidates_by_name(workload, privacy, **options):
     """Return the candidates of a search by the name of their strategy."""
     candidates = try_strategies(workload, privacy, **options)
     return {candidate.strategy: candidate for candidate in candidates}
@@ -60,16 +52,16 @@ def candidates_by_name(
 class Ticking:
     """A clock that advances by one step at each reading."""
 
-    def __init__(self, step: float) -> None:
+    def __init__(self, step):
         self.time = 0.0
         self.step = step
 
-    def __call__(self) -> float:
+    def __call__(self):
         self.time += self.step
         return self.time
 
 
-def granted(workload: Workload, privacy: Privacy, seconds: float) -> dict[tuple[str, Noise], float]:
+def granted(workload, privacy, seconds):
     """Return the seconds of every planner if no result excludes one."""
     seconds_left = seconds - bound_seconds(workload)
     shares = {}
@@ -80,7 +72,7 @@ def granted(workload: Workload, privacy: Privacy, seconds: float) -> dict[tuple[
     return shares
 
 
-def test_granted_seconds_fit_into_the_limit() -> None:
+def test_granted_seconds_fit_into_the_limit():
     for size in (64, 1024, 2048, 4096, 65536):
         for seconds in (SECONDS, 20.0, 60.0):
             for budget in (PureDP(1), ApproxDP(1, "1e-6")):
@@ -142,13 +134,13 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
     ],
     ids=str,
 )
-def test_time_goes_to_likely_best_strategies(workload, budget, seconds, tried, left_out) -> None:
+def test_time_goes_to_likely_best_strategies(workload, budget, seconds, tried, left_out):
     granted_seconds = granted(workload, Privacy(budget), seconds)
     assert all(granted_seconds[key] > 1e-9 for key in tried)
     assert all(granted_seconds[key] < 1e-9 for key in left_out)
 
 
-def test_estimates_decide_which_strategies_are_tried() -> None:
+def test_estimates_decide_which_strategies_are_tried():
     workload = prefix(300)
     privacy = Privacy(PureDP(1))
     tried = candidates_by_name(workload, privacy, seconds=0.3, now=Ticking(1e-7))
@@ -165,7 +157,7 @@ def test_estimates_decide_which_strategies_are_tried() -> None:
     assert {name: candidate.reason for name, candidate in tried_slowly.items()} == reasons
 
 
-def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
+def test_slow_strategy_is_skipped_if_bound_proves_no_gain():
     workload = prefix(160)
     privacy = Privacy(ZCDP("1/1000"))
     tried = candidates_by_name(workload, privacy, seconds=1.0, every=False)
@@ -191,7 +183,7 @@ def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
     assert not any(candidate.needless for candidate in tried.values())
 
 
-def test_candidate_states_useful_extra_seconds() -> None:
+def test_candidate_states_useful_extra_seconds():
     workload = prefix(24)
     candidate = candidates_by_name(workload, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
     assert candidate.plan is not None
@@ -201,7 +193,7 @@ def test_candidate_states_useful_extra_seconds() -> None:
     assert planner.seconds(prefix(8192)) < short < planner.thorough_seconds(prefix(8192))
 
 
-def test_estimates_use_the_product_of_attributes() -> None:
+def test_estimates_use_the_product_of_attributes():
     domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
     one_attribute = queries(domain, a="prefix")
     two_attributes = queries(domain, a="prefix", b="prefix")
@@ -218,7 +210,7 @@ def test_estimates_use_the_product_of_attributes() -> None:
         assert seconds(cells) == pytest.approx(seconds(one_attribute), abs=0.01)
 
 
-def test_groups_of_a_level_are_as_quick_as_cells() -> None:
+def test_groups_of_a_level_are_as_quick_as_cells():
     domain = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}))
     level_cost = attribute_costs(queries(domain, a={"level": "g"}))["a"]
     ranges_cost = attribute_costs(queries(domain, a={"ranges": [[0, 7], [8, 15]]}))["a"]
@@ -226,12 +218,12 @@ def test_groups_of_a_level_are_as_quick_as_cells() -> None:
     assert (ranges_cost.cells, ranges_cost.is_structured) == (3, False)
 
 
-def pair_marginals(count: int) -> Workload:
+def pair_marginals(count):
     """Return all tables of two of `count` attributes with four cells each."""
     return marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=2)
 
 
-def test_covering_estimate_grows_with_attributes() -> None:
+def test_covering_estimate_grows_with_attributes():
     seconds = [
         PLANNERS["covering"].least_seconds(pair_marginals(count), 1) for count in (3, 6, 9, 40)
     ]
@@ -240,7 +232,7 @@ def test_covering_estimate_grows_with_attributes() -> None:
     assert design_seconds(pair_marginals(8)) > 4 * PLANNERS["marginals"].seconds(pair_marginals(8))
 
 
-def test_laplace_table_choice_states_its_time() -> None:
+def test_laplace_table_choice_states_its_time():
     domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
     workload = sum(
         (
@@ -264,7 +256,7 @@ def test_laplace_table_choice_states_its_time() -> None:
         assert planner.least_seconds(workload, 2) in {0.0, planner.seconds(workload)}
 
 
-def test_joint_inverse_is_in_the_estimate() -> None:
+def test_joint_inverse_is_in_the_estimate():
     domain = Domain(a=Integers(0, 49), b=Integers(0, 49))
     joint_queries = queries(domain, a="prefix", b="identity")
     one_query_set_each = joint_queries + queries(domain, a="prefix")
@@ -274,16 +266,16 @@ def test_joint_inverse_is_in_the_estimate() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "20", True])
-def test_seconds_are_a_number_above_0(seconds: object) -> None:
+def test_seconds_are_a_number_above_0(seconds):
     with pytest.raises(InputError, match=r"seconds must be a number above 0, such as 5; got"):
         Search(seconds=seconds)
 
 
-def test_more_time_finds_no_worse_strategies() -> None:
+def test_more_time_finds_no_worse_strategies():
     workload = prefix(24)
     planner = PLANNERS["p_identity"]
 
-    def plan_within(seconds: float) -> Strategy:
+    def plan_within(seconds):
         return planner.strategy(
             PlanningProblem(workload, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, seconds)
         )
@@ -293,7 +285,7 @@ def test_more_time_finds_no_worse_strategies() -> None:
     assert plan_within(0.0).blocks != unlimited.blocks
 
 
-def test_ended_search_is_reported_with_its_best() -> None:
+def test_ended_search_is_reported_with_its_best():
     # No other test plans this size, whose searches would be cached.
     workload = prefix(45)
     privacy = Privacy(PureDP(1))
@@ -311,9 +303,7 @@ def test_ended_search_is_reported_with_its_best() -> None:
     assert completed["p_identity"].total < 1.001 * ended.total
 
 
-def test_choice_with_an_ended_search_is_not_cached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_choice_with_an_ended_search_is_not_cached(monkeypatch, tmp_path):
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     # No other test plans this size, whose searches would be cached.
@@ -337,11 +327,11 @@ def test_choice_with_an_ended_search_is_not_cached(
 MIXED = prefix(29) + queries(prefix(29).domain, a="identity")
 
 
-def test_plan_is_the_same_on_a_machine_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_is_the_same_on_a_machine_under_load(monkeypatch):
     monkeypatch.setattr("leastnoise._families._gram._MOST_KEPT", 0)  # each plan searches anew
     privacy = Privacy(ApproxDP(1, "1e-6"))
 
-    def choose(clock: Ticking) -> tuple[Plan, list[tuple[object, ...]], dict[str, float]]:
+    def choose(clock):
         search = Search(now=clock)
         plan, tried = choose_plan(MIXED, privacy, search)
         rows = [
@@ -359,20 +349,18 @@ def test_plan_is_the_same_on_a_machine_under_load(monkeypatch: pytest.MonkeyPatc
     assert not expected[0].details.ended_early
 
 
-def test_search_that_hangs_is_ended() -> None:
+def test_search_that_hangs_is_ended():
     clock = Ticking(SECONDS / 4)
     plan, _ = choose_plan(MIXED, Privacy(ApproxDP(1, "1e-6")), Search(now=clock))
     assert plan.details.ended_early
     assert clock.time <= 25 * SECONDS
 
 
-def test_long_search_leaves_seconds_to_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_search_leaves_seconds_to_short_ones(monkeypatch):
     clock = Ticking(0.0)
 
-    def planner(
-        name: str, seconds: float, likely: float, thorough_seconds: float | None = None
-    ) -> Planner:
-        def search(problem: PlanningProblem) -> Strategy:
+    def planner(name, seconds, likely, thorough_seconds=None):
+        def search(problem):
             clock.time += problem.seconds
             return replace(identity(problem), name=name)
 
@@ -410,13 +398,13 @@ NOISE_GROWTH = {"pure": (PureDP(1), 2), "concentrated": (ZCDP("1/2"), math.sqrt(
     ids=["large table", "small table"],
 )
 def test_a_table_that_others_crowd_out_is_named(
-    budget: Budget,
-    growth: float,
-    other_queries: dict[str, str],
-    is_crowded: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    budget,
+    growth,
+    other_queries,
+    is_crowded,
+    monkeypatch,
+    tmp_path,
+):
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     domain = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1))
@@ -444,7 +432,7 @@ def test_a_table_that_others_crowd_out_is_named(
 @pytest.mark.parametrize(
     "fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__
 )
-def test_search_out_of_time_ends_with_its_best(fit: FitFamily) -> None:
+def test_search_out_of_time_ends_with_its_best(fit):
     gram = gram_of(AllRanges(40))
     norm = 2 if fit is gaussian_optimum else 1
     with time_limit(Deadline(0.0, lambda: 1.0)) as clock:
@@ -455,11 +443,11 @@ def test_search_out_of_time_ends_with_its_best(fit: FitFamily) -> None:
     assert error_of(completed, norm) <= error_of(ended, norm) * 1.05 < math.inf
 
 
-def error_of(factor: Factor, norm: int) -> float:
+def error_of(factor, norm):
     """Return the total variance of all ranges, with noise that protects the factor's rows."""
     return column_norm(factor, norm) ** 2 * invert_gram(factor).total_variance(AllRanges(40))
 
 
-def column_norm(factor: Factor, norm: int) -> float:
+def column_norm(factor, norm):
     """Return the largest norm of a column of the weighted operator."""
     return float(column_sums(factor.operator, factor.weights**norm, norm).max()) ** (1 / norm)

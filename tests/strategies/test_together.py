@@ -1,32 +1,27 @@
 """Counts and sums that are measured together: when they are chosen, and their errors."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import pytest
 
 from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan, time_requests
-from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP, covers
 from leastnoise._trusted.measurements import cost
-from leastnoise._workload import Workload, level, marginals, mean_queries, queries
+from leastnoise._workload import level, marginals, mean_queries, queries
 from strategies.proposals import error_of, total_squared_error
 
 KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
 
 
-def domain(low: int = 0, high: int = 1000) -> Domain:
+def domain(low=0, high=1000):
     return Domain(
         KINDS, measures={"pay": Measure("pay", low, high), "tips": Measure("tips", 0, 10)}
     )
 
 
-def checked_plan(
-    workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove"
-) -> Plan:
+def checked_plan(workload, budget, strategy="auto", neighbours="add_remove"):
     """Plan the workload, and check the cost and the error of the plan."""
     plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))
     measured = plan.measured()
@@ -39,14 +34,14 @@ def checked_plan(
     return plan
 
 
-def measures_at_ends(plan: Plan) -> set[str | None]:
+def measures_at_ends(plan):
     """Return the measures whose counts and sums are measured together."""
     return {block.measure for block in plan.measured().blocks if block.ends}
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (-400, 1200), (200, 1000), (-1000, 1000)])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None:
+def test_means_under_laplace_noise(low, high, neighbours):
     """Noise is added to v - low and high - v: a count has variance 4, a sum 2 low^2 + 2 high^2."""
     changed_rows = 2 if neighbours == "replace" else 1
     workload = mean_queries(domain(low, high), "pay", by=["cells"])
@@ -61,7 +56,7 @@ def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None
     ("low", "high", "total"),
     [(0, 1000, ((5**0.5 + 1) / 2) ** 2), (-400, 1200, None), (-1000, 1000, 4.0)],
 )
-def test_gaussian_means_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
+def test_gaussian_means_reach_the_lower_bound(low, high, total):
     """Measuring both ends reaches the bound; equal ends gain nothing."""
     plan = checked_plan(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
     expected_error = plan.expected_error()
@@ -81,7 +76,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
-def test_joint_counts_and_sums_reduce_error(name: str, budget: Budget) -> None:
+def test_joint_counts_and_sums_reduce_error(name, budget):
     workload = WORKLOADS[name]
     for strategy in ("marginals", "workload"):
         plan = checked_plan(workload, budget, strategy)
@@ -90,7 +85,7 @@ def test_joint_counts_and_sums_reduce_error(name: str, budget: Budget) -> None:
         assert plan.expected_error().total_squared_error < 0.97 * separate_error
 
 
-def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
+def test_joint_prefix_sums_use_a_strategy_for_counts():
     workload = queries(domain(), age="prefix") + queries(domain(), age="prefix", sum="pay")
     for budget in (PureDP(1), ZCDP("1/2")):
         plan = checked_plan(workload, budget, "hierarchy")
@@ -100,7 +95,7 @@ def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
     assert checked_plan(workload, ZCDP("1/2"), "gaussian_optimum").details.unit_bound == 0
 
 
-def assert_no_better_split(plan: Plan, strengths: Iterable[float], factor: float) -> None:
+def assert_no_better_split(plan, strengths, factor):
     """Check that the error is at most ``factor`` times the error of any other split."""
     total = plan.expected_error().total_squared_error
     for strength in strengths:
@@ -112,18 +107,18 @@ def assert_no_better_split(plan: Plan, strengths: Iterable[float], factor: float
         assert total <= factor * total_squared_error(plan.workload, split)
 
 
-def test_joint_error_is_at_most_any_split_error() -> None:
+def test_joint_error_is_at_most_any_split_error():
     plan = checked_plan(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
     assert_no_better_split(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
 
 
-def test_separate_quantities_and_papers_stay_unchanged() -> None:
+def test_separate_quantities_and_papers_stay_unchanged():
     separate = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
     assert measures_at_ends(checked_plan(separate, PureDP(1))) == set()
     assert measures_at_ends(checked_plan(MEANS, PureDP(1), "workload_even")) == set()
 
 
-def test_time_of_a_plan_counts_both_ways() -> None:
+def test_time_of_a_plan_counts_both_ways():
     """Candidates are planned separately and together, so that each way gets half of the time."""
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         requests = {
@@ -162,11 +157,11 @@ GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
     ],
     ids=str,
 )
-def test_totals_and_one_cell_groups_are_planned(name: str, budget: Budget) -> None:
+def test_totals_and_one_cell_groups_are_planned(name, budget):
     checked_plan(SMALL_WORKLOADS[name], budget)
 
 
-def test_parts_beside_means_have_own_tables() -> None:
+def test_parts_beside_means_have_own_tables():
     """Means, medians and counts by county need separate tables and a good split."""
     towns = Categories(
         [str(town) for town in range(60)],
@@ -193,7 +188,7 @@ def test_parts_beside_means_have_own_tables() -> None:
     [PureDP(1), PureDP(100), ZCDP("1/2"), ZCDP(50)],
     ids=["pure", "large pure", "rho", "large rho"],
 )
-def test_parts_share_a_nearly_noiseless_budget(budget: Budget) -> None:
+def test_parts_share_a_nearly_noiseless_budget(budget):
     """No other split is far better at a budget so large that most noise is 0."""
     domain = Domain(
         {"sex": Coded(2), "pay": Integers(0, 89)}, measures={"pay": Measure("pay", 0, 90_000)}

@@ -35,7 +35,7 @@ PEOPLE = {
 }
 
 
-def fields(text: str) -> dict[str, str]:
+def fields(text):
     """Parse words such as c1.kind=list to form fields; _ is a space, ; ends a line."""
     form = {}
     for word in text.split():

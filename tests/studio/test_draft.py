@@ -403,7 +403,7 @@ def test_draft_refuses_unknown_or_unprintable_fields(tmp_path, name, value):
         change_draft(draft, {f"field:{name}": value})
 
 
-def test_texts_of_some_languages_are_all_kept() -> None:
+def test_texts_of_some_languages_are_all_kept():
     texts = {"en": "persons", "de": "Personen", "fr": ""}
     assert combine_languages(texts) == {"en": "persons", "de": "Personen"}
     assert combine_languages({"en": "persons", "de": "", "fr": ""}) == "persons"

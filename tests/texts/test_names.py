@@ -216,7 +216,7 @@ def test_weights_of_values_have_the_unit_of_the_weight(named):
     assert sheet["A2"].value.startswith("Einwohner")
 
 
-def weighted_quantile_titles(weight_names: dict, other_weight: bool = False) -> list[str]:
+def weighted_quantile_titles(weight_names, other_weight=False):
     """Return the English and German titles of quantiles of age weighted by ``w``."""
     domain = ln.Domain(
         {"age": ln.Integers(0, 9)},

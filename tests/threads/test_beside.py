@@ -7,7 +7,7 @@ import pytest
 from leastnoise._threads import BoundedThreadPool
 
 
-def test_all_is_done_at_the_end_on_other_threads() -> None:
+def test_all_is_done_at_the_end_on_other_threads():
     thread_of_number: dict[int, int] = {}
     with BoundedThreadPool() as pool:
         for number in range(20):
@@ -21,16 +21,16 @@ def test_all_is_done_at_the_end_on_other_threads() -> None:
     assert threading.get_ident() not in thread_of_number.values()
 
 
-def test_error_reaches_the_caller() -> None:
-    def fail() -> None:
+def test_error_reaches_the_caller():
+    def fail():
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"), BoundedThreadPool() as pool:
         pool.submit(fail)
 
 
-def test_caller_error_ends_threads_and_is_raised() -> None:
-    def interrupted() -> None:
+def test_caller_error_ends_threads_and_is_raised():
+    def interrupted():
         with BoundedThreadPool() as pool:
             pool.submit(started.append, 1)
             raise KeyboardInterrupt

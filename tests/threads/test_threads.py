@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
 
 import pandas as pd
 import pytest
@@ -22,7 +20,7 @@ WORKLOAD = ln.marginals(DOMAIN, ways=1)
 ROWS = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 2]})
 
 
-def threads() -> list[int]:
+def threads():
     """Return the number of threads of each library for linear algebra."""
     return sorted(
         library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
@@ -30,7 +28,7 @@ def threads() -> list[int]:
 
 
 @pytest.fixture
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def two_threads(monkeypatch):
     """Remove all thread settings, so that the libraries would use two threads."""
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -42,11 +40,11 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         assert threads() == threads_before
 
 
-def make_plan(record: Callable[[], None]) -> ln.Plan:
+def make_plan(record):
     return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: record())
 
 
-def make_release(record: Callable[[], None]) -> ln.Release:
+def make_release(record):
     plan = make_plan(lambda: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RowProgress, "show", lambda *_: record())
@@ -91,7 +89,7 @@ def test_release_answers_on_one_thread(two_threads, compute):
     release = make_release(lambda: None)
     counts = []
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
+    def watch(frame, event, _):
         module = frame.f_globals.get("__name__", "")
         # The property `answers` only calls a function that computes, and `_threads` sets the limit.
         if (

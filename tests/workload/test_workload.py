@@ -2,7 +2,6 @@
 
 import json
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ DOMAIN = ln.Domain(
 )
 
 
-def test_marginals_are_all_tables_of_k_attributes() -> None:
+def test_marginals_are_all_tables_of_k_attributes():
     names = [product.name for product in ln.marginals(DOMAIN, ways=2)]
     assert names == [
         "sex x age",
@@ -43,7 +42,7 @@ def test_marginals_are_all_tables_of_k_attributes() -> None:
     ]
 
 
-def test_attributes_follow_domain_order_without_totals() -> None:
+def test_attributes_follow_domain_order_without_totals():
     (product,) = ln.queries(
         DOMAIN, income="prefix", code=ln.total(), sex=ln.identity(), weight="1/2"
     )
@@ -57,7 +56,7 @@ def test_attributes_follow_domain_order_without_totals() -> None:
     assert not product.is_marginal
 
 
-def test_sum_importance_is_in_row_contributions() -> None:
+def test_sum_importance_is_in_row_contributions():
     (product,) = ln.queries(DOMAIN, sum="pay", weight=3, sex="identity")
     assert product.importance == pytest.approx((3 / 200) ** 2)
     assert product.name == "sum of pay by sex"
@@ -99,15 +98,13 @@ def test_sum_importance_is_in_row_contributions() -> None:
         ("code", ln.matrix([[2, 0, -1]]), [[2, 0, -1]], ("row 0",)),
     ],
 )
-def test_query_sets_mean_their_matrix(
-    attribute: str, query_set: QuerySet, rows: object, labels: tuple[str, ...]
-) -> None:
+def test_query_sets_mean_their_matrix(attribute, query_set, rows, labels):
     kind = DOMAIN.kind(attribute)
     np.testing.assert_array_equal(dense(query_set.operator(attribute, kind)), rows)
     assert query_set.labels(attribute, kind) == labels
 
 
-def test_workload_json_round_trip() -> None:
+def test_workload_json_round_trip():
     workload = (
         ln.marginals(DOMAIN, ways=1, weight=2)
         + ln.queries(DOMAIN, age=ln.ranges([(17, 18)]), sum="pay")
@@ -116,7 +113,7 @@ def test_workload_json_round_trip() -> None:
     assert from_json(DOMAIN, json.loads(json.dumps(workload.to_json()))) == workload
 
 
-def test_statistics_keep_groups_and_targets() -> None:
+def test_statistics_keep_groups_and_targets():
     age = ln.ranges([(17, 18)])
     workload = ln.mean_queries(
         DOMAIN, "pay", by={"sex": "identity", "age": age}, size=100, rmse="1/2"
@@ -141,7 +138,7 @@ SETS = [
 
 
 @pytest.mark.parametrize("expected", SETS, ids=str)
-def test_spec_has_query_sets_as_words_or_tables(expected: QuerySet) -> None:
+def test_spec_has_query_sets_as_words_or_tables(expected):
     assert query_set("age", expected.to_spec()) == expected == query_set("age", expected)
 
 
@@ -226,7 +223,7 @@ SEX = ln.marginals(DOMAIN, ways=1, of=["sex"])
         ),
     ],
 )
-def test_workload_refuses_invalid_queries(make: object, message: str) -> None:
+def test_workload_refuses_invalid_queries(make, message):
     with pytest.raises(ln.InputError, match=message):
         make()
 
@@ -235,7 +232,7 @@ STORES = ["Kiel", "Mainz", "Flensburg", "Worms"]
 REGION = {"Kiel": "north", "Mainz": "south", "Flensburg": "north", "Worms": "south"}
 
 
-def test_level_is_the_sums_of_its_cells() -> None:
+def test_level_is_the_sums_of_its_cells():
     town = ln.Categories(STORES, outside="other", levels={"region": REGION})
     domain = ln.Domain(
         town=town,
@@ -259,7 +256,7 @@ def test_level_is_the_sums_of_its_cells() -> None:
     )
 
 
-def test_ranges_of_kinds_use_their_own_values() -> None:
+def test_ranges_of_kinds_use_their_own_values():
     domain = ln.Domain(
         price=ln.Edges([0, "9.99", 50, 500]),
         height=ln.Decimals(1, 2, "0.5"),
@@ -302,9 +299,7 @@ def test_ranges_of_kinds_use_their_own_values() -> None:
         ({"height": (0, 3)}, "got [0, 3]. The nearest values are 1, 2."),
     ],
 )
-def test_range_off_the_edges_names_the_nearest(
-    ranges: dict[str, tuple[Any, Any]], message: str
-) -> None:
+def test_range_off_the_edges_names_the_nearest(ranges, message):
     domain = ln.Domain(
         price=ln.Edges([0, "9.99", 50, 500]),
         third=ln.Bins(0, 1, 3),

@@ -40,7 +40,7 @@ BUDGETS = st.one_of(
 @pytest.mark.parametrize(
     "value", [1, "1", 1.0, Fraction(1), Decimal(1), "2/2", "1e0", np.float64(1), np.int64(1)]
 )
-def test_equal_numbers_give_equal_budgets(value) -> None:
+def test_equal_numbers_give_equal_budgets(value):
     assert PureDP(value) == PureDP(1) != ZCDP(1)
     with pytest.raises(AttributeError):
         PureDP(value).epsilon = Fraction(2)
@@ -62,7 +62,7 @@ def test_equal_numbers_give_equal_budgets(value) -> None:
     ("name", "make"),
     [("epsilon", PureDP), ("rho", ZCDP), ("epsilon", lambda value: ApproxDP(value, "1e-9"))],
 )
-def test_non_positive_numbers_are_refused(name, make, value, allowed) -> None:
+def test_non_positive_numbers_are_refused(name, make, value, allowed):
     with pytest.raises(InputError, match=re.escape(f"{name} must be {allowed}")):
         make(value)
 
@@ -87,12 +87,12 @@ def test_non_positive_numbers_are_refused(name, make, value, allowed) -> None:
         (math.inf, "delta must be a finite number"),
     ],
 )
-def test_delta_out_of_range_is_refused(delta, message) -> None:
+def test_delta_out_of_range_is_refused(delta, message):
     with pytest.raises(InputError, match=re.escape(message)):
         ApproxDP(1, delta)
 
 
-def test_overlong_numbers_are_refused() -> None:
+def test_overlong_numbers_are_refused():
     for make in (PureDP, ZCDP, lambda value: ApproxDP(1, value)):
         with pytest.raises(InputError, match="at most 1000 digits each; got a longer one"):
             make(Fraction(1, 10**1000 + 1))
@@ -105,7 +105,7 @@ def test_overlong_numbers_are_refused() -> None:
     st.sampled_from(["add_remove", "replace"]),
     st.one_of(st.just(()), st.tuples(st.just("person id"), st.integers(1, 10**6))),
 )
-def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
+def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit):
     assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
     assert pickle.loads(pickle.dumps(budget)) == budget
     assert eval(repr(budget)) == budget  # noqa: S307 - our own text
@@ -166,12 +166,12 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
         ),
     ],
 )
-def test_unusable_privacy_is_refused(arguments, message) -> None:
+def test_unusable_privacy_is_refused(arguments, message):
     with pytest.raises(InputError, match=re.escape(message)):
         Privacy(**{"budget": PureDP(1), **arguments})
 
 
-def test_same_unit_compares_column_and_neighbours() -> None:
+def test_same_unit_compares_column_and_neighbours():
     privacy = Privacy(PureDP(1), unit_column="id", max_rows=2)
     assert privacy.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
     assert privacy.same_unit(
@@ -225,7 +225,7 @@ UNIT = Privacy(PureDP(1), unit_column="id").to_json()
         (cost_from_json, {"kind": "laplace", "epsilon": "1"}),
     ],
 )
-def test_budget_refuses_foreign_json(parse, data) -> None:
+def test_budget_refuses_foreign_json(parse, data):
     with pytest.raises(InputError, match=" must be "):
         parse(data)
 
@@ -233,14 +233,14 @@ def test_budget_refuses_foreign_json(parse, data) -> None:
 @given(
     BUDGETS, st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), min_size=1, max_size=5)
 )
-def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
+def test_shares_of_a_budget_add_up_to_it(budget, parts):
     total = charge_of_budget(budget)
     shares = [charge_of_budget(budget.scaled(weight / sum(parts))) for weight in parts]
     assert sum_charges(shares) == total
 
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
-def test_pure_step_and_rest_stay_within_budget(budget, share) -> None:
+def test_pure_step_and_rest_stay_within_budget(budget, share):
     epsilon = pure_share(budget, share)
     assume(epsilon > 0)
     step = step_charge(budget, PureDP(epsilon), PureCost(epsilon))
@@ -258,17 +258,17 @@ def test_pure_step_and_rest_stay_within_budget(budget, share) -> None:
     ("neighbours", "rows", "distance"),
     [("add_remove", 1, 1), ("add_remove", 3, 3), ("replace", 1, 2), ("replace", 3, 6)],
 )
-def test_distance_of_neighbours(neighbours, rows, distance) -> None:
+def test_distance_of_neighbours(neighbours, rows, distance):
     privacy = Privacy(PureDP(1), neighbours, "person", rows)
     assert privacy.distance == distance
     assert privacy.scaled(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)
 
 
 @pytest.mark.parametrize("rows", range(1, 8))
-def test_squares_are_the_largest_sum_over_cells(rows) -> None:
+def test_squares_are_the_largest_sum_over_cells(rows):
     """Compare with all ways to distribute a unit's rows over cells, with a limit per cell."""
 
-    def largest(rows_left: int, most: int) -> int:
+    def largest(rows_left, most):
         return max(
             (
                 in_cell**2 + largest(rows_left - in_cell, most)

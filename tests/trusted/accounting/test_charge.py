@@ -91,7 +91,7 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
         ),
     ],
 )
-def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
+def test_release_charge_is_computed(budget, declared, cost, expected):
     computed = charge(budget, declared, cost)
     assert computed == expected
     assert is_possible_charge(budget, computed)
@@ -165,12 +165,12 @@ def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
         ),
     ],
 )
-def test_ledger_refuses_foreign_charges(budget, declared, cost, message) -> None:
+def test_ledger_refuses_foreign_charges(budget, declared, cost, message):
     with pytest.raises(InputError, match=re.escape(message)):
         charge(budget, declared, cost)
 
 
-def test_long_costs_round_up_to_short_charges() -> None:
+def test_long_costs_round_up_to_short_charges():
     long = Fraction(7**200 - 1, 7**200)
     assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
     assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
@@ -184,7 +184,7 @@ def test_long_costs_round_up_to_short_charges() -> None:
         assert rounded.denominator.bit_length() <= 140
 
 
-def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
+def test_steps_that_share_epsilon_and_delta_declare_no_mu():
     """Charges are summed as epsilon and delta, and a step that declares mu squared has neither."""
     shared = ApproxDP(1, "1e-6")
     with pytest.raises(InputError, match="must declare ApproxDP or PureDP"):
@@ -192,14 +192,14 @@ def test_steps_that_share_epsilon_and_delta_declare_no_mu() -> None:
     assert step_charge(shared, PureDP("1/4"), PureCost("1/4")) == Charge(epsilon=Fraction(1, 4))
 
 
-def test_spent_epsilon_has_only_the_delta_that_searches_left() -> None:
+def test_spent_epsilon_has_only_the_delta_that_searches_left():
     search = Charge(epsilon=Fraction(1, 10), delta=Fraction(9, 10**7))
     gaussian = Charge(mu_squared=Fraction(1, 200))
     spent = spent_epsilon(ApproxDP(1, "1e-6"), [search, gaussian])
     assert spent == search.epsilon + gaussian_epsilon("1/200", "1e-7")
 
 
-def test_nothing_is_left_after_a_late_delta() -> None:
+def test_nothing_is_left_after_a_late_delta():
     search = Charge(epsilon=Fraction(1, 100), delta=Fraction(1, 10**9))
     gaussian = Charge(mu_squared=Fraction(1, 1000))
     budget = ApproxDP(1, "1e-6")
@@ -208,7 +208,7 @@ def test_nothing_is_left_after_a_late_delta() -> None:
 
 
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
-def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
+def test_charges_survive_json_and_add_in_any_order(charges, epsilon):
     assert [charge_from_json(json.loads(json.dumps(part.to_json()))) for part in charges] == charges
     half = len(charges) // 2
     total = sum_charges(charges)
@@ -228,12 +228,12 @@ def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
 
 
 @pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])
-def test_charge_holds_fractions_of_at_least_zero(value) -> None:
+def test_charge_holds_fractions_of_at_least_zero(value):
     with pytest.raises(InputError, match="rho must be a Fraction of at least 0; got"):
         Charge(rho=value)
 
 
-def test_charges_of_other_definitions_differ() -> None:
+def test_charges_of_other_definitions_differ():
     assert not is_possible_charge(PureDP(1), Charge())
     assert not is_possible_charge(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
     assert not is_possible_charge(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
@@ -255,7 +255,7 @@ def test_charges_of_other_definitions_differ() -> None:
 # One bit is the data. A mechanism is a pair of output distributions, one for each value of the bit.
 
 
-def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
+def response(epsilon, delta=0.0):
     """Return randomised response that is exactly (epsilon, delta)-DP.
 
     With probability delta the output is the bit (Kairouz, Oh, Viswanath 2015).
@@ -275,7 +275,7 @@ def compose(first_mechanism, choose):
     return joint_distributions
 
 
-def hockey_stick(pair, epsilon: float) -> float:
+def hockey_stick(pair, epsilon):
     """Return the least delta with which a pair of distributions is (epsilon, delta)-close."""
     deltas = []
     for p, q in (pair, pair[::-1]):
@@ -291,7 +291,7 @@ SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
     "delta", [Fraction(0), Fraction(1, 100)], ids=["epsilon", "epsilon and delta"]
 )
 @pytest.mark.parametrize(("first_share", "spread"), list(product(SPLITS, SPLITS)))
-def test_adaptive_sums_are_tight(first_share, spread, delta) -> None:
+def test_adaptive_sums_are_tight(first_share, spread, delta):
     """The first outcome decides whether the second spends the rest or a share of it."""
     if delta:
         budget = ApproxDP(1, delta)
@@ -313,7 +313,7 @@ def test_adaptive_sums_are_tight(first_share, spread, delta) -> None:
 
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 5.0, 30.0])
 @pytest.mark.parametrize("spread", SPLITS)
-def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
+def test_adaptive_sums_of_rho_hold(alpha, spread):
     """Randomised response costs epsilon^2/2; both charges together fit the budget."""
     budget = ZCDP(Fraction(1, 2))
     first_epsilon = Fraction(3, 5)

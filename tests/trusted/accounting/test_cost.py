@@ -46,7 +46,7 @@ HAIR = Fraction(1, 10**30)
         (ZCDP("1/3"), ConcentratedCost("1/3")),
     ],
 )
-def test_costs_at_boundaries_are_exact(budget, cost) -> None:
+def test_costs_at_boundaries_are_exact(budget, cost):
     """A cost equal to the budget is covered; one larger by a relative 1e-30 is not."""
     ((name, value),) = parameters_by_name(cost).items()
     assert covers(budget, cost)
@@ -56,7 +56,7 @@ def test_costs_at_boundaries_are_exact(budget, cost) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("8", "1e-12")])
-def test_largest_covered_cost_is_tight(epsilon, delta) -> None:
+def test_largest_covered_cost_is_tight(epsilon, delta):
     budget = ApproxDP(epsilon, delta)
     square = gaussian_mu_squared(epsilon, delta)
     assert covers(budget, GaussianCost(square))
@@ -66,7 +66,7 @@ def test_largest_covered_cost_is_tight(epsilon, delta) -> None:
 
 
 @given(COSTS)
-def test_costs_survive_json_and_are_covered_by_rho(cost) -> None:
+def test_costs_survive_json_and_are_covered_by_rho(cost):
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
     assert covers(ZCDP(rho_of_cost(cost)), cost)
     assert not covers(ZCDP(rho_of_cost(cost) * (1 - HAIR)), cost)
@@ -74,12 +74,12 @@ def test_costs_survive_json_and_are_covered_by_rho(cost) -> None:
 
 @pytest.mark.parametrize("make", [PureCost, GaussianCost, ConcentratedCost])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
-def test_costs_are_above_zero(make, value) -> None:
+def test_costs_are_above_zero(make, value):
     with pytest.raises(InputError, match=r"must be a (finite )?number"):
         make(value)
 
 
-def test_covers_refuses_other_types() -> None:
+def test_covers_refuses_other_types():
     with pytest.raises(
         InputError,
         match=re.escape(
@@ -95,7 +95,7 @@ def test_covers_refuses_other_types() -> None:
         SeriesCost(1)
 
 
-def test_cost_repr_names_its_definition() -> None:
+def test_cost_repr_names_its_definition():
     assert str(PureCost("1/3")) == "epsilon = 1/3 (discrete Laplace noise)"
     assert str(GaussianCost(2)) == "mu squared = 2 (Gaussian noise)"
     assert str(ConcentratedCost("0.5")) == "rho = 0.5 (discrete Gaussian noise)"
@@ -112,7 +112,7 @@ KINDS = {
 @pytest.mark.parametrize(
     "scale", [Fraction(1, 2), Fraction(7, 10), Fraction(3), Fraction(11), Fraction(40)]
 )
-def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
+def test_noise_loses_no_more_than_its_cost_says(law, scale):
     """Compare hockey-stick divergence, Renyi divergence and largest ratio for a shift of 1."""
     reach = int(12 * scale) + 4
     cost = KINDS[law].cost(1 / scale ** KINDS[law].norm)
@@ -135,8 +135,8 @@ def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
 
 @pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])
 def test_series_costs_its_whole_budget(
-    budget: PureDP | ApproxDP | ZCDP,
-) -> None:
+    budget,
+):
     cost = SeriesCost(budget)
     assert covers(budget, cost)
     # larger budgets would do, but only equality is proved
@@ -145,7 +145,7 @@ def test_series_costs_its_whole_budget(
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
 
 
-def test_rho_of_a_series_matches_its_budget() -> None:
+def test_rho_of_a_series_matches_its_budget():
     assert (rho_of_cost(SeriesCost(PureDP("1/2"))), rho_of_cost(SeriesCost(ZCDP("1/3")))) == (
         Fraction(1, 8),
         Fraction(1, 3),

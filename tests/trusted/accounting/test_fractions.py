@@ -11,7 +11,7 @@ from leastnoise._trusted.check import InputError, readable
 
 
 @given(st.fractions(min_value=0))
-def test_text_there_and_back(value) -> None:
+def test_text_there_and_back(value):
     assert fraction_from_text("x", fraction_to_text("x", value)) == value
 
 
@@ -37,12 +37,12 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_other_text_is_refused(text) -> None:
+def test_other_text_is_refused(text):
     with pytest.raises(InputError, match="x must be "):
         fraction_from_text("x", text)
 
 
-def test_negative_and_overlong_fractions_are_refused() -> None:
+def test_negative_and_overlong_fractions_are_refused():
     with pytest.raises(InputError, match="at least 0"):
         fraction_to_text("x", Fraction(-1))
     with pytest.raises(InputError, match="at most 1000 digits"):
@@ -63,18 +63,18 @@ def test_negative_and_overlong_fractions_are_refused() -> None:
         (Fraction(10**5000 + 1, 10**5000), "about 1.00000"),
     ],
 )
-def test_readable_writes_short_decimals(value, text) -> None:
+def test_readable_writes_short_decimals(value, text):
     assert readable(value) == text
 
 
 @given(st.fractions(min_value=0), st.integers(1, 200))
-def test_round_up_is_never_below_and_tight(value, bits) -> None:
+def test_round_up_is_never_below_and_tight(value, bits):
     up = round_up(value / 3**50, bits)
     assert value / 3**50 <= up <= value / 3**50 * (1 + Fraction(2) ** (1 - bits))
 
 
 @given(st.integers(1, 2**300), st.integers(2**64, 2**300))
-def test_round_up_makes_short_dyadic_numbers(top, bottom) -> None:
+def test_round_up_makes_short_dyadic_numbers(top, bottom):
     value = Fraction(top, bottom)
     up = round_up(value, 60)
     if value.denominator.bit_length() > 64:

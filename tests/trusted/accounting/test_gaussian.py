@@ -26,7 +26,7 @@ SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]
 CASES = [(Fraction(e), Fraction(m)) for e in EPSILONS for m in SQUARES]
 
 
-def oracle(epsilon: Fraction, square: Fraction, digits: int = 120):
+def oracle(epsilon, square, digits=120):
     """Evaluate the formula of Balle and Wang; fewer than 30 of its digits cancel here."""
     with mp.workdps(digits):
         mu = mp.sqrt(mp.mpf(square.numerator) / square.denominator)
@@ -38,7 +38,7 @@ TINY = (Fraction(1, 10**90), Fraction(1, 10**180), 400)  # needs more digits, an
 
 
 @pytest.mark.parametrize(("epsilon", "square", "digits"), [*((*case, 120) for case in CASES), TINY])
-def test_delta_is_an_upper_bound_within_1e_15(epsilon, square, digits) -> None:
+def test_delta_is_an_upper_bound_within_1e_15(epsilon, square, digits):
     exponent = float((epsilon - square / 2) ** 2 / square / 2)
     computed = gaussian_delta(epsilon, square)
     if exponent > 2000:
@@ -62,7 +62,7 @@ DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.
         if (row + column) % 5 == 0
     ],
 )
-def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
+def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta):
     eps, limit = Fraction(epsilon), Fraction(delta)
     square = gaussian_mu_squared(eps, limit)
     with mp.workdps(120):
@@ -75,7 +75,7 @@ def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
 
 @settings(max_examples=40)
 @given(st.fractions(0, 20), st.fractions(Fraction(1, 1000), 30))
-def test_decision_agrees_with_the_bound(epsilon, square) -> None:
+def test_decision_agrees_with_the_bound(epsilon, square):
     delta = gaussian_delta(epsilon, square)
     assert gaussian_is_private(epsilon, square, delta)
     assert not gaussian_is_private(epsilon, square, delta * (1 - Fraction(1, 10**14)))
@@ -83,7 +83,7 @@ def test_decision_agrees_with_the_bound(epsilon, square) -> None:
 
 @pytest.mark.parametrize("digits", [10, 40, 90])
 @pytest.mark.parametrize("x", ["0", "1e-9", "0.3", "1", "2.5", "6.3", "9.4", "12"])
-def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
+def test_mills_ratio_is_enclosed_by_both_ways(x, digits):
     at, way = decimal.Decimal(x), rounding_contexts(digits)
     with mp.workdps(200):
         true = mp.ncdf(-mp.mpf(x)) / mp.npdf(mp.mpf(x))
@@ -95,7 +95,7 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 
 
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
-def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
+def test_wrong_rounding_direction_shows_at_few_digits(digits):
     """Round Mills' ratio and a square root with few digits, in both directions."""
     way = rounding_contexts(digits)
     for k in range(1, 400, 3):
@@ -111,7 +111,7 @@ def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 5, 40, 333])
-def test_pi_is_enclosed(digits) -> None:
+def test_pi_is_enclosed(digits):
     low, high = _enclose_pi(digits)
     with mp.workdps(digits + 50):
         assert (
@@ -127,7 +127,7 @@ def test_pi_is_enclosed(digits) -> None:
     ("epsilon", "square"),
     [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")],
 )
-def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> None:
+def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits):
     low, high = _enclose_delta(Fraction(epsilon), Fraction(square), digits)
     with mp.workdps(120):
         assert (
@@ -137,7 +137,7 @@ def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> N
         )
 
 
-def test_callers_decimal_context_has_no_influence() -> None:
+def test_callers_decimal_context_has_no_influence():
     plain = gaussian_delta(1, "0.0123")
     with decimal.localcontext(
         decimal.Context(
@@ -154,7 +154,7 @@ def test_callers_decimal_context_has_no_influence() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")]
 )
-def test_large_epsilon_delta_is_still_computed(epsilon, square) -> None:
+def test_large_epsilon_delta_is_still_computed(epsilon, square):
     """Only the first of the two terms of the formula matters there."""
     true = oracle(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
@@ -164,7 +164,7 @@ def test_large_epsilon_delta_is_still_computed(epsilon, square) -> None:
         assert gaussian_is_private(epsilon, square, Fraction(str(true * mp.mpf("1.001"))))
 
 
-def test_hopelessly_small_and_large_deltas() -> None:
+def test_hopelessly_small_and_large_deltas():
     assert gaussian_delta(1, "1e-20") == Fraction(1, 10**3000)
     assert gaussian_delta(1, 10**6) == 1
     assert gaussian_is_private(1, "1e-20", Fraction(1, 10**2999))
@@ -172,7 +172,7 @@ def test_hopelessly_small_and_large_deltas() -> None:
     assert not gaussian_is_private(1, 10**6, Fraction(10**9 - 1, 10**9))
 
 
-def test_undecided_digits_are_not_private(monkeypatch) -> None:
+def test_undecided_digits_are_not_private(monkeypatch):
     monkeypatch.setattr(
         _deltas, "_enclose_delta", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1))
     )
@@ -181,18 +181,18 @@ def test_undecided_digits_are_not_private(monkeypatch) -> None:
 
 @pytest.mark.parametrize("function", [gaussian_delta, gaussian_mu_squared])
 @pytest.mark.parametrize("epsilon", [math.nan, -1, "x"])
-def test_unusable_epsilons_are_refused(function, epsilon) -> None:
+def test_unusable_epsilons_are_refused(function, epsilon):
     with pytest.raises(InputError, match="epsilon must be"):
         function(epsilon, "1e-9")
 
 
-def test_mu_squared_of_0_is_refused() -> None:
+def test_mu_squared_of_0_is_refused():
     with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
         gaussian_delta(1, 0)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, Fraction(1, 10**1001)], ids=["0", "1", "-1", "tiny"])
-def test_unusable_deltas_are_refused(delta) -> None:
+def test_unusable_deltas_are_refused(delta):
     message = "delta must be at least 1e-1000 and below 1 for Gaussian noise; got"
     with pytest.raises(InputError, match=message):
         gaussian_mu_squared(1, delta)

@@ -21,7 +21,7 @@ RULES = [
 ]
 
 
-def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
+def chance(scale, threshold, most):
     """Bound the probability that one of a unit's keys is released, or noise leaves its range."""
     chance_of_key = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (
         1 + mpmath.exp(-1 / mpmath.mpf(scale))
@@ -30,7 +30,7 @@ def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
-def test_delta_threshold_is_sharp(most: int) -> None:
+def test_delta_threshold_is_sharp(most):
     """Compare 46 digits; delta is rounded up and the budget's delta down."""
     with mpmath.workdps(250):
         for scale, threshold in RULES:
@@ -48,7 +48,7 @@ def test_delta_threshold_is_sharp(most: int) -> None:
                     ), (scale, threshold)
 
 
-def of_gaussian(scale: Fraction, threshold: int, epsilon: int, most: int) -> list[mpmath.mpf]:
+def of_gaussian(scale, threshold, epsilon, most):
     """Return, by number of the unit's own keys, the noise's delta plus their release chances."""
     rare = mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator
     out = (
@@ -83,9 +83,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("scale", "threshold", "most"), CASES)
-def test_gaussian_search_is_private_for_any_key_count(
-    scale: int, threshold: int, most: int
-) -> None:
+def test_gaussian_search_is_private_for_any_key_count(scale, threshold, most):
     """Beyond 64 keys the bound may need a larger delta than the true one, never a smaller one."""
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
@@ -103,10 +101,10 @@ def test_gaussian_search_is_private_for_any_key_count(
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_replaced_units_differ_in_twice_the_keys(most: int) -> None:
+def test_replaced_units_differ_in_twice_the_keys(most):
     """One unit removes its keys and another adds as many; no key of only one unit is released."""
 
-    def is_private(neighbours: str, noise: Noise, scale: Fraction, budget: ApproxDP) -> bool:
+    def is_private(neighbours, noise, scale, budget):
         rule = KeyRule(noise=noise, scale=scale, threshold=10**9)
         return keys_are_private(rule, Privacy(budget, neighbours, "who", most))
 

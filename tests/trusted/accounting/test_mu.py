@@ -1,7 +1,6 @@
 """What an (epsilon, delta) budget covers, against the best adaptive adversary."""
 
 import math
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -14,9 +13,7 @@ from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
     ApproxDP,
-    Budget,
     Charge,
-    Cost,
     GaussianCost,
     PureCost,
     PureDP,
@@ -43,11 +40,11 @@ NORMAL = NormalDist()
 WHOLE = ApproxDP(1, "1e-6")
 
 
-def gaussian_charge(mu_squared: Fraction) -> Charge:
+def gaussian_charge(mu_squared):
     return Charge(mu_squared=mu_squared)
 
 
-def pure_charge(epsilon: Fraction) -> Charge:
+def pure_charge(epsilon):
     return charge(WHOLE, PureDP(epsilon), PureCost(epsilon))
 
 
@@ -55,7 +52,7 @@ def pure_charge(epsilon: Fraction) -> Charge:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "4", "30"])
-def test_pure_mu_matches_the_published_formula(epsilon) -> None:
+def test_pure_mu_matches_the_published_formula(epsilon):
     exact = Fraction(epsilon)
     computed = pure_mu_squared(exact)
     error = 1 / (1 + math.exp(float(exact)))
@@ -66,7 +63,7 @@ def test_pure_mu_matches_the_published_formula(epsilon) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "2"])
-def test_pure_trade_off_is_above_the_gaussian_one(epsilon) -> None:
+def test_pure_trade_off_is_above_the_gaussian_one(epsilon):
     """Compare the trade-off curves of Dong, Roth and Su (2022), section 2."""
     mu = math.sqrt(pure_mu_squared(Fraction(epsilon)))
     factor = math.exp(float(epsilon))
@@ -76,14 +73,14 @@ def test_pure_trade_off_is_above_the_gaussian_one(epsilon) -> None:
         assert gaussian_miss <= pure_miss + 1e-12
 
 
-def test_large_epsilon_has_a_simple_mu() -> None:
+def test_large_epsilon_has_a_simple_mu():
     assert pure_mu_squared(Fraction(2000)) == 16000
     assert pure_is_gaussian(Fraction(10**6), Fraction(8 * 10**6))
     assert not pure_is_gaussian(Fraction(10**6), Fraction(7 * 10**6))
 
 
 @pytest.mark.parametrize("delta", ["0.1", "1e-6", "1e-300"])
-def test_epsilon_of_mu_squared_is_proved(delta) -> None:
+def test_epsilon_of_mu_squared_is_proved(delta):
     square = gaussian_mu_squared(1, delta)
     assert gaussian_epsilon(square, delta) == pytest.approx(1, rel=1e-8)
     assert covers(ApproxDP(gaussian_epsilon(square, delta), delta), GaussianCost(square))
@@ -94,14 +91,14 @@ def test_epsilon_of_mu_squared_is_proved(delta) -> None:
 
 
 @pytest.mark.parametrize("near", [None, "1e-30", "1/4", "1/3", "341/1024", "683/2048", "7e20"])
-def test_search_ends_at_one_number_wherever_it_starts(near) -> None:
+def test_search_ends_at_one_number_wherever_it_starts(near):
     start = None if near is None else Fraction(near)
     largest = largest_accepted(lambda number: number <= Fraction(1, 3), 12, start)
     assert largest == Fraction(2730, 2**13)
 
 
 @pytest.mark.parametrize("epsilon", ["0.0123", "0.517", "1.01", "7.3"])
-def test_searches_start_near_their_results(monkeypatch, epsilon) -> None:
+def test_searches_start_near_their_results(monkeypatch, epsilon):
     calls = []
 
     def counted(decide):
@@ -122,7 +119,7 @@ def test_searches_start_near_their_results(monkeypatch, epsilon) -> None:
 Release = tuple[np.ndarray, np.ndarray]
 
 
-def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
+def binned_gaussian(mu, bins=40, reach=4):
     """Return bin probabilities of N(mu, 1) and N(0, 1), a post-processing of the two."""
     edges = np.linspace(-reach, reach + mu, bins - 1)
     under_p = np.diff([0.0, *[NORMAL.cdf(edge - mu) for edge in edges], 1.0])
@@ -130,7 +127,7 @@ def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
     return under_p, np.log(under_p / under_q)
 
 
-def randomised_response(epsilon: float, delta: float = 0.0) -> Release:
+def randomised_response(epsilon, delta=0.0):
     """Return the worst release that is (epsilon, delta)-DP: all others are functions of it."""
     heads = math.exp(epsilon) / (1 + math.exp(epsilon))
     chances = [delta, (1 - delta) * heads, (1 - delta) * (1 - heads)]
@@ -138,14 +135,14 @@ def randomised_response(epsilon: float, delta: float = 0.0) -> Release:
 
 
 def best_delta(
-    epsilon: float,
-    menu: Sequence[tuple[Charge, Release]],
-    is_allowed: Callable[[Sequence[Charge]], bool],
-    depth: int,
-) -> float:
+    epsilon,
+    menu,
+    is_allowed,
+    depth,
+):
     """Return the largest P(S) - e^epsilon Q(S) of any adaptive choice of allowed releases."""
 
-    def value(charges: tuple[Charge, ...], losses: np.ndarray) -> np.ndarray:
+    def value(charges, losses):
         best = np.maximum(0.0, -np.expm1(epsilon - losses))
         if len(charges) == depth:
             return best
@@ -164,7 +161,7 @@ BUDGET = ApproxDP(E, D)
 SQUARE = gaussian_mu_squared(E, D)
 
 
-def menu_entry(declared: Budget, cost: Cost) -> tuple[Charge, Release]:
+def menu_entry(declared, cost):
     """Return a release with its charge, and the worst outcomes that its cost allows."""
     amount = charge(BUDGET, declared, cost)
     if isinstance(cost, GaussianCost):
@@ -174,16 +171,16 @@ def menu_entry(declared: Budget, cost: Cost) -> tuple[Charge, Release]:
     return amount, randomised_response(float(amount.epsilon), float(amount.delta))
 
 
-def gaussian(share: str) -> tuple[Charge, Release]:
+def gaussian(share):
     square = SQUARE * Fraction(share)
     return menu_entry(GDP(square), GaussianCost(square))
 
 
-def pure(epsilon: str) -> tuple[Charge, Release]:
+def pure(epsilon):
     return menu_entry(PureDP(epsilon), PureCost(epsilon))
 
 
-def with_delta(epsilon: str, delta: str) -> tuple[Charge, Release]:
+def with_delta(epsilon, delta):
     declared = ApproxDP(epsilon, delta)
     return menu_entry(declared, SeriesCost(declared))
 
@@ -199,25 +196,25 @@ def with_delta(epsilon: str, delta: str) -> tuple[Charge, Release]:
         [with_delta("1/8", "1/60"), with_delta("1/10", "1/90"), gaussian("1/8"), pure("1/8")],
     ],
 )
-def test_no_adaptive_mixture_exceeds_the_budget(menu) -> None:
+def test_no_adaptive_mixture_exceeds_the_budget(menu):
     worst = best_delta(float(E), menu, lambda charges: is_within_budget(BUDGET, charges), depth=3)
     assert worst <= float(D) * (1 + 1e-9)
 
 
-def test_gaussian_releases_use_the_whole_budget() -> None:
+def test_gaussian_releases_use_the_whole_budget():
     worst = best_delta(
         float(E), [gaussian("1/2")], lambda charges: is_within_budget(BUDGET, charges), depth=3
     )
     assert worst >= 0.97 * float(D)
 
 
-def test_late_delta_would_exceed_the_budget() -> None:
+def test_late_delta_would_exceed_the_budget():
     """Without rule G4 each path fits the budget, but an adaptive choice of path does not."""
     early, late = gaussian("1/3"), gaussian("2/3")
     own_delta = (D - gaussian_delta(E, early[0].mu_squared)) * Fraction(999, 1000)
     choices = [early, late, with_delta("1e-9", str(own_delta))]
 
-    def covers_path(charges: Sequence[Charge]) -> bool:
+    def covers_path(charges):
         total = sum_charges(charges)
         if total.delta >= D:
             return False
@@ -231,7 +228,7 @@ def test_late_delta_would_exceed_the_budget() -> None:
     assert worst <= float(D) * (1 + 1e-9)
 
 
-def test_raise_does_not_divide_charges_anew() -> None:
+def test_raise_does_not_divide_charges_anew():
     """The adversary also chooses from earlier outputs whether the budget is raised.
 
     If pure charges too large for mu were summed, these would be summed within the first budget and
@@ -251,7 +248,7 @@ def test_raise_does_not_divide_charges_anew() -> None:
     ]
     assert is_within_budget(raised, [*[pure_step] * count, gaussian_charge(remaining)])
 
-    def is_covered(charges: Sequence[Charge]) -> bool:
+    def is_covered(charges):
         return is_within_budget(first_budget, charges) or is_within_budget(raised, charges)
 
     assert best_delta(3.0, menu, is_covered, depth=count + 1) <= 1e-6 * (1 + 1e-9)
@@ -261,7 +258,7 @@ def test_raise_does_not_divide_charges_anew() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 52])
-def test_shares_add_up_to_the_whole(count) -> None:
+def test_shares_add_up_to_the_whole(count):
     share = WHOLE.share(Fraction(1, count))
     amount = (
         charge(WHOLE, share, SeriesCost(share))
@@ -273,7 +270,7 @@ def test_shares_add_up_to_the_whole(count) -> None:
     assert left_of_budget(WHOLE, [amount] * count).mu_squared == 0
 
 
-def test_pure_shares_and_gaussian_shares_mix() -> None:
+def test_pure_shares_and_gaussian_shares_mix():
     share = WHOLE.share("1/4")
     epsilon = pure_epsilon(share.mu_squared)
     assert covers(share, PureCost(epsilon))
@@ -284,7 +281,7 @@ def test_pure_shares_and_gaussian_shares_mix() -> None:
     assert not is_within_budget(WHOLE, [laplace, noisy, noisy, laplace, laplace])
 
 
-def test_only_pure_releases_may_use_the_epsilon() -> None:
+def test_only_pure_releases_may_use_the_epsilon():
     large = pure_charge(Fraction(1))
     assert is_within_budget(WHOLE, [large])
     assert is_within_budget(WHOLE, [pure_charge(Fraction(1, 10))] * 10)
@@ -294,7 +291,7 @@ def test_only_pure_releases_may_use_the_epsilon() -> None:
     assert not is_within_budget(WHOLE, [gaussian_charge(Fraction("0.05")), tenth])
 
 
-def test_pure_release_is_never_summed_with_gaussian_ones() -> None:
+def test_pure_release_is_never_summed_with_gaussian_ones():
     first_charge = pure_charge(Fraction(9, 10))
     tiny = gaussian_charge(Fraction(1, 10**9))
     assert not is_within_budget(WHOLE, [first_charge, tiny])
@@ -302,7 +299,7 @@ def test_pure_release_is_never_summed_with_gaussian_ones() -> None:
     assert left_of_budget(WHOLE, [first_charge]) == Charge(epsilon=Fraction(1, 10))
 
 
-def test_releases_with_their_own_delta_come_first() -> None:
+def test_releases_with_their_own_delta_come_first():
     search = charge(WHOLE, ApproxDP("0.1", "1e-7"), SeriesCost(ApproxDP("0.1", "1e-7")))
     remaining_charge = gaussian_charge(gaussian_mu_squared("0.9", "9e-7"))
     assert is_within_budget(WHOLE, [search, remaining_charge])
@@ -327,7 +324,7 @@ AMOUNTS = st.lists(
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(AMOUNTS)
-def test_exactly_the_remaining_mu_is_payable(charges) -> None:
+def test_exactly_the_remaining_mu_is_payable(charges):
     if not is_within_budget(WHOLE, charges):
         return
     available = left_of_budget(WHOLE, charges)
@@ -349,7 +346,7 @@ def test_exactly_the_remaining_mu_is_payable(charges) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 40, 3))
-def test_pure_amount_left_of_mu_is_payable(count: int) -> None:
+def test_pure_amount_left_of_mu_is_payable(count):
     """The largest epsilon that is mu-GDP has a charge rounded up above the remainder."""
     charges = [gaussian_charge(Fraction(count, 1000))]
     available = left_of_budget(WHOLE, charges)
@@ -373,7 +370,7 @@ BUDGETS = st.builds(
     ApproxDP(1, "1e-6"),
     ApproxDP(3, "1e-6"),
 )
-def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
+def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second):
     larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
     for budget in (first, second):
         if is_within_budget(budget, charges):
@@ -383,14 +380,14 @@ def test_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, seco
 
 @settings(max_examples=60, deadline=None)
 @given(AMOUNTS, st.randoms())
-def test_order_of_composed_charges_does_not_matter(charges, random) -> None:
+def test_order_of_composed_charges_does_not_matter(charges, random):
     composed = [amount for amount in charges if not amount.has_own_delta]
     other_order = list(composed)
     random.shuffle(other_order)
     assert is_within_budget(WHOLE, composed) == is_within_budget(WHOLE, other_order)
 
 
-def test_spent_epsilon_counts_every_charge() -> None:
+def test_spent_epsilon_counts_every_charge():
     search = Charge(epsilon=Fraction(1, 5), delta=Fraction(5, 10**7))
     hundredth = pure_charge(Fraction(1, 100))
     assert spent_epsilon(WHOLE, [search]) == Fraction(1, 5)
@@ -400,7 +397,7 @@ def test_spent_epsilon_counts_every_charge() -> None:
     assert spent_epsilon(WHOLE, []) == 0
 
 
-def test_sums_decide_in_other_definitions() -> None:
+def test_sums_decide_in_other_definitions():
     for budget in (PureDP(1), ZCDP(1), GDP(1)):
         third_charge = charge(
             budget, budget.scaled(Fraction(1, 3)), SeriesCost(budget.scaled(Fraction(1, 3)))
@@ -410,7 +407,7 @@ def test_sums_decide_in_other_definitions() -> None:
         assert left_of_budget(budget, [third_charge] * 2) == third_charge
 
 
-def test_share_limit_covers_its_part() -> None:
+def test_share_limit_covers_its_part():
     limit = share_limit(WHOLE, "1/12")
     share_of_mu = WHOLE.share("1/12").mu_squared
 

@@ -15,7 +15,7 @@ from leastnoise._trusted.accounting import ApproxDP, ConcentratedCost, covers, z
 from leastnoise._trusted.check import InputError
 
 
-def log_bound(rho: Fraction, epsilon: Fraction, beta):
+def log_bound(rho, epsilon, beta):
     """Return the log of the bound of Canonne, Kamath and Steinke (2020), for a = 1 + beta.
 
     exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1)
@@ -26,7 +26,7 @@ def log_bound(rho: Fraction, epsilon: Fraction, beta):
     return beta * (alpha * cost - eps) + alpha * mp.log(1 - 1 / alpha) - mp.log(beta)
 
 
-def infimum(rho: Fraction, epsilon: Fraction):
+def infimum(rho, epsilon):
     """Minimise over a refined grid of log(beta), another search than the package has."""
     low, high = mp.mpf(-30), mp.mpf(30)
     for _ in range(30):  # within 1e-16 of the place, and of the value the square of that
@@ -39,7 +39,7 @@ def infimum(rho: Fraction, epsilon: Fraction):
 
 @pytest.mark.parametrize("rho", ["1e-8", "0.001", "0.05", "1/3", "2", "30"])
 @pytest.mark.parametrize("epsilon", ["0", "1", "20"])
-def test_delta_is_the_infimum_rounded_up(rho, epsilon) -> None:
+def test_delta_is_the_infimum_rounded_up(rho, epsilon):
     cost, eps = Fraction(rho), Fraction(epsilon)
     computed = zcdp_delta(cost, eps)
     with mp.workdps(60):
@@ -55,7 +55,7 @@ def test_delta_is_the_infimum_rounded_up(rho, epsilon) -> None:
 
 @settings(max_examples=5)
 @given(st.fractions(Fraction(1, 10**4), 5), st.fractions(Fraction(1, 10**15), Fraction(1, 10)))
-def test_epsilon_undoes_delta(rho, delta) -> None:
+def test_epsilon_undoes_delta(rho, delta):
     epsilon = zcdp_epsilon(rho, delta)
     assert zcdp_delta(rho, epsilon) <= delta
     if epsilon > 0:
@@ -63,13 +63,13 @@ def test_epsilon_undoes_delta(rho, delta) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-300"), ("10", "0.5")])
-def test_rho_is_the_largest_covered(epsilon, delta) -> None:
+def test_rho_is_the_largest_covered(epsilon, delta):
     rho = largest_accepted(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
     assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))
     assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
 
 
-def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
+def test_zcdp_delta_is_exact_to_the_last_digit():
     """The bound at this epsilon has 17 digits, and then a digit at the 50th place.
 
     Fewer digits round up to a number farther from it, more digits to a nearer one.
@@ -86,7 +86,7 @@ def test_zcdp_delta_is_exact_to_the_last_digit() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rho", ["1e-900", "1e-20", "1e20", "1e900"])
-def test_extreme_rho_stays_a_bound(rho) -> None:
+def test_extreme_rho_stays_a_bound(rho):
     assert 0 < zcdp_delta(rho, 1) <= 1
     assert (zcdp_delta(rho, 1) < Fraction(1, 10**9)) == (Fraction(rho) < 1)
     least, most = {
@@ -98,7 +98,7 @@ def test_extreme_rho_stays_a_bound(rho) -> None:
     assert Fraction(least) <= zcdp_epsilon(rho, "1e-9") <= Fraction(most)
 
 
-def test_unusable_arguments_are_refused() -> None:
+def test_unusable_arguments_are_refused():
     with pytest.raises(InputError, match="epsilon must be a number of at least 0; got -1"):
         zcdp_delta(1, -1)
     with pytest.raises(InputError, match="rho must be a number above 0; got 0"):

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -55,7 +54,7 @@ def test_middle_of_a_very_long_message_is_left_out():
         Decimal("nan"),
     ],
 )
-def test_exact_refuses_non_finite_numbers(value: object):
+def test_exact_refuses_non_finite_numbers(value):
     allowed = r"^epsilon must be a finite number, a decimal or a fraction such as .*; got "
     with pytest.raises(InputError, match=allowed + re.escape(repr(value))):
         exact("epsilon", value)
@@ -75,7 +74,7 @@ def test_exact_refuses_non_finite_numbers(value: object):
         (-0.0, Fraction(0)),
     ],
 )
-def test_exact_reads_the_written_number(value: object, number: Fraction):
+def test_exact_reads_the_written_number(value, number):
     assert exact("epsilon", value) == number
 
 
@@ -87,7 +86,7 @@ def test_invalid_fraction_is_refused():
 
 
 @given(st.fractions())
-def test_exact_is_the_inverse_of_printing(number: Fraction):
+def test_exact_is_the_inverse_of_printing(number):
     assert exact("epsilon", str(number)) == number
 
 
@@ -121,9 +120,7 @@ def test_exact_is_the_inverse_of_printing(number: Fraction):
         ),
     ],
 )
-def test_refusal_states_allowed_values(
-    check: Callable[[object], object], values: list[object], message: str
-):
+def test_refusal_states_allowed_values(check, values, message):
     for value in values:
         with pytest.raises(InputError, match="^" + re.escape(message)):
             # `refuse` returns its error, which is raised here; the other checks raise theirs.
@@ -161,14 +158,14 @@ DIGITS += [Decimal("1e-999999"), 10**5000]
 
 
 @pytest.mark.parametrize("long_value", LONG, ids=range(7))
-def test_message_quotes_at_most_200_characters(long_value: object):
+def test_message_quotes_at_most_200_characters(long_value):
     message = str(refuse("size", long_value, "small"))
     assert len(message) < 250
     assert message.startswith("size must be small; got ")
 
 
 @pytest.mark.parametrize("text", DIGITS, ids=range(len(DIGITS)))
-def test_number_of_many_digits_is_refused_uncomputed(text: object):
+def test_number_of_many_digits_is_refused_uncomputed(text):
     with pytest.raises(InputError, match=r"at most 1000 digits each; got .* Use fewer digits"):
         exact("clip", text)
 
@@ -178,7 +175,7 @@ def test_number_of_many_digits_is_refused_uncomputed(text: object):
     ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""],
     ids=range(7),
 )
-def test_unusual_json_is_a_value_error(text: str):
+def test_unusual_json_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):
         read_json(text)
 

@@ -1,7 +1,6 @@
 """A ledger with the budget epsilon 1, a charge, and ways to damage its file."""
 
 import sqlite3
-from pathlib import Path
 
 from leastnoise._trusted.accounting import Privacy, PureCost, PureDP
 from leastnoise._trusted.kernel import Ledger
@@ -9,11 +8,11 @@ from leastnoise._trusted.kernel import Ledger
 ONE = Privacy(PureDP(1))
 
 
-def opened(folder: Path) -> Ledger:
+def opened(folder):
     return Ledger.create(folder / "people.ledger", "people", ONE)
 
 
-def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options):
+def take(ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options):
     paid = privacy.within(PureDP(epsilon) if declared is None else declared)
     return ledger.reserve(
         **{
@@ -26,7 +25,7 @@ def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options
     )
 
 
-def edit(ledger: Ledger, statement: str, *values) -> None:
+def edit(ledger, statement, *values):
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(statement, values)

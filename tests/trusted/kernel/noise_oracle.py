@@ -1,7 +1,5 @@
 """Probabilities computed without the samplers, chi-square tests, and scripted bits."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from scipy import stats
 
@@ -31,7 +29,7 @@ ALARM = 1e-6  # a p-value below it; see test_noise_distribution.py
 TOP = 2**64
 
 
-def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
+def cumulative(law, scale, upto):
     """Return P(z <= upto) for integers, in double precision."""
     if law == "rounded" or scale > SUMMED_UP_TO:  # the midpoint rule is off by a part in 24 scale^2
         return (stats.laplace if law == "laplace" else stats.norm).cdf((upto + 0.5) / scale)
@@ -41,7 +39,7 @@ def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
     return np.where(upto < -reach, 0.0, sums[np.clip(upto + reach, 0, 2 * reach)] / sums[-1])
 
 
-def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) -> float:
+def chi_square(law, scale, draws, most_bins=200):
     """Return the p-value of draws against the law; bins expect LEAST_EXPECTED draws or more."""
     reach = (40 if law == "laplace" else 9) * scale + 2
     tail = np.geomspace(scale / 50, reach, most_bins // 2)
@@ -64,7 +62,7 @@ def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) 
     return float(stats.chisquare(counts, expected, sum_check=False).pvalue)
 
 
-def uniformity(values: np.ndarray, cells: int) -> float:
+def uniformity(values, cells):
     """Return the p-value of values in [0, cells) against the uniform distribution."""
     return float(stats.chisquare(np.bincount(values, minlength=cells)).pvalue)
 
@@ -72,11 +70,11 @@ def uniformity(values: np.ndarray, cells: int) -> float:
 class Script:
     """An entropy source that plays scripted words, then a seeded stream, and counts words."""
 
-    def __init__(self, script: Iterable[int], then: int | None = 0):
+    def __init__(self, script, then=0):
         self.left = list(script)
         self.rest = None if then is None else SeededEntropy(then)
 
-    def words(self, count: int) -> np.ndarray:
+    def words(self, count):
         played, self.left = self.left[:count], self.left[count:]
         missing = count - len(played)
         if missing and self.rest is None:
@@ -89,20 +87,20 @@ class Script:
         )
 
 
-def u64(*values: int) -> np.ndarray:
+def u64(*values):
     return np.array(values, dtype=np.uint64)
 
 
-def scalar(value: int) -> np.ndarray:
+def scalar(value):
     return np.asarray(value, dtype=np.uint64)
 
 
-def word_of(digits: int, bits: int, position: int) -> int:
+def word_of(digits, bits, position):
     """Return the 64 binary digits of a fraction from position 64 * position."""
     return digits >> (bits - 64 * (position + 1)) & (TOP - 1)
 
 
-def grid(*axes: Iterable[object]) -> list[np.ndarray]:
+def grid(*axes):
     """Return all combinations of the axes' values, one flat array for each axis."""
     return [
         axis.ravel() for axis in np.meshgrid(*[np.asarray(axis) for axis in axes], indexing="ij")

@@ -1,15 +1,10 @@
 """Releases of few steps, paid by the cost of their measurements."""
 
-from typing import Any
-
-from leastnoise._domain import Domain
-from leastnoise._trusted.accounting import Privacy
-from leastnoise._trusted.kernel import Ledger, Receipt, ReleaseContract, Series
-from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
-from leastnoise._trusted.table import Table
+from leastnoise._trusted.kernel import ReleaseContract, Series
+from leastnoise._trusted.measurements import measurements_digest
 
 
-def one_step(measurements: Measurements) -> ReleaseContract:
+def one_step(measurements):
     """Return the contract of a release whose only step has these measurements."""
     attributes, measures = measurements.columns()
     text = measurements_digest(measurements)
@@ -23,7 +18,7 @@ def one_step(measurements: Measurements) -> ReleaseContract:
     )
 
 
-def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
+def many_steps(domain, privacy):
     """Return the contract of a release whose steps are decided while it runs."""
     return ReleaseContract(
         domain=domain,
@@ -34,9 +29,7 @@ def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
     )
 
 
-def measure(
-    measurements: Measurements, table: Table, ledger: Ledger, **options: Any
-) -> tuple[Observation, Receipt]:
+def measure(measurements, table, ledger, **options):
     """Pay for the measurements and draw them."""
     series = Series.paid(one_step(measurements), table, ledger, **options)
     assert series.receipt is not None

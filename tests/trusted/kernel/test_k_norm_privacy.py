@@ -305,7 +305,7 @@ def test_resumed_series_repeats_the_drawn_group(tmp_path):
         assert block_values.tolist() == repeated_values.tolist()
 
 
-def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_tables_must_count_the_same_rows(monkeypatch):
     blocks = tuple(
         Block((Factor((name,), Identity(2)),), Fraction(1), k_norm_group=0) for name in ("a", "c")
     )

@@ -1,11 +1,8 @@
 """The kernel's privacy loss by brute force, with the scales of its own samplers."""
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +33,6 @@ from leastnoise._trusted.linop import (
     Contrasts,
     Dense,
     Identity,
-    Operator,
     Prefix,
     Tree,
     dense,
@@ -46,7 +42,6 @@ from leastnoise._trusted.measurements import (
     Factor,
     Limits,
     Measurements,
-    Observation,
     cost,
     row_scales,
 )
@@ -102,12 +97,10 @@ class Spy:
     sources: list[object]
     silent = False
 
-    def forget(self) -> None:
+    def forget(self):
         self.scales, self.sources = [], []
 
-    def __call__(
-        self, numerators: object, denominators: object, count: int, entropy: object
-    ) -> np.ndarray:
+    def __call__(self, numerators, denominators, count, entropy):
         tops, bottoms = (
             np.broadcast_to(np.asarray(numbers), (count,)).tolist()
             for numbers in (numerators, denominators)
@@ -123,7 +116,7 @@ class Spy:
 
 
 @pytest.fixture
-def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+def spy(monkeypatch):
     recorder = Spy()
     recorder.forget()
     for name in _measurement.SAMPLERS:
@@ -131,20 +124,18 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return recorder
 
 
-def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: object) -> Table:
+def people(rows, pay=None, **unit):
     amounts = [0] * len(rows) if pay is None else pay
     return Table(
         DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit
     )
 
 
-def fitted(
-    budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object
-) -> Measurements:
+def fitted(budget, mechanism, blocks, **privacy):
     return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)
 
 
-def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:
+def exact_answers(block, rows, pay):
     """Return the answers by definition, row by row; distances from the low end come first."""
     total = np.zeros(block.rows, dtype=np.int64)
     for (a, b), amount in zip(rows, pay, strict=True):
@@ -164,7 +155,7 @@ def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> 
     return total
 
 
-def exact_squares(block: Block, grid: int) -> list[Fraction]:
+def exact_squares(block, grid):
     """Return the squared scale of each row by definition.
 
     It is the square of the block's scale over the row weights, times the norms of contrasts.
@@ -183,7 +174,7 @@ ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
 PAY = [3, -2, 0, 1, 2, 3]
 
 
-def observed(kind_of_release: str, plan: Measurements, folder: Path) -> Observation:
+def observed(kind_of_release, plan, folder):
     table = people(ROWS, PAY)
     if kind_of_release == "simulated":
         return simulate(plan, table, SeededEntropy(1))
@@ -200,7 +191,7 @@ def observed(kind_of_release: str, plan: Measurements, folder: Path) -> Observat
     return series.measure(plan)
 
 
-def plan_of_scales(budget: Budget, mechanism: str) -> Measurements:
+def plan_of_scales(budget, mechanism):
     """Return a plan with blocks of many scales, some of them nearly equal."""
     if mechanism != Noise.DISCRETE_LAPLACE:
         return fitted(budget, mechanism, MIXED)
@@ -221,13 +212,13 @@ def plan_of_scales(budget: Budget, mechanism: str) -> Measurements:
 )
 @pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
 def test_row_is_exact_answer_plus_one_draw(
-    spy: Spy,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind_of_release: str,
-    budget: Budget,
-    mechanism: str,
-) -> None:
+    spy,
+    tmp_path,
+    monkeypatch,
+    kind_of_release,
+    budget,
+    mechanism,
+):
     """Each draw is used once, by the row whose scale it has, in small and large batches."""
     plan = plan_of_scales(budget, mechanism)
     source_type = SeededEntropy if "simulated" in kind_of_release else SystemEntropy
@@ -259,9 +250,7 @@ def test_row_is_exact_answer_plus_one_draw(
     [(AllRanges(8), "abcd"), (Identity(8), "aaaa"), (Identity(8), "abcd")],
     ids=["queries", "copies", "cells"],
 )
-def test_batch_limits_tables_answered_at_once(
-    monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str
-) -> None:
+def test_batch_limits_tables_answered_at_once(monkeypatch, operator, names):
     monkeypatch.setattr(_measurement, "_BATCH_ROWS", 16)
     domain = Domain(a=Coded(8), b=Coded(8), c=Coded(8), d=Coded(8))
     blocks = tuple(Block((Factor((name,), operator),), Fraction(1)) for name in names)
@@ -270,7 +259,7 @@ def test_batch_limits_tables_answered_at_once(
     )
     applied, tables = _measurement.apply, []
 
-    def watched(of: Operator, cells: Any) -> Any:
+    def watched(of, cells):
         tables.append(cells.size // of.size)
         return applied(of, cells)
 
@@ -283,7 +272,7 @@ def test_batch_limits_tables_answered_at_once(
     assert tables == [max(1, 16 // operator.rows)] * (4 // max(1, 16 // operator.rows))
 
 
-def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
+def units(most, amounts):
     """Return all that a unit of up to ``most`` rows can add; the first one adds nothing."""
     rows = [(cell, pay) for cell in CELLS for pay in amounts]
     for number in range(most + 1):
@@ -295,7 +284,7 @@ def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int,
 KNOWN: dict[object, np.ndarray] = {}
 
 
-def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> np.ndarray:
+def answers_of_units(plan, spy, amounts):
     """Return the kernel's noiseless answers to each unit's rows added to fixed rows."""
     unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
     key = (
@@ -319,7 +308,7 @@ def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> 
     return KNOWN[key]
 
 
-def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
+def worst_loss(plan, spy, amounts):
     """Return the largest sum of |change| / scale, or of its squares, over all neighbours.
 
     Under replace a unit's rows are exchanged for those of any other unit. The scales are those that
@@ -357,9 +346,7 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
         for rows in range(1, most + 1)
     ],
 )
-def test_neighbours_lose_at_most_the_budget(
-    spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int
-) -> None:
+def test_neighbours_lose_at_most_the_budget(spy, budget, mechanism, neighbours, rows):
     """Cover signed and weighted queries, sums of both signs, limited sums, and contrasts."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     # units of three rows have only the largest amount: there are 455 units otherwise

@@ -39,9 +39,7 @@ RULES = [
 ]
 
 
-def rule_and_privacy(
-    noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)
-) -> tuple[KeyRule, Privacy]:
+def rule_and_privacy(noise, k, neighbours, threshold, delta=Fraction(1, 2)):
     privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
     scale = (
         Fraction(privacy.distance) / EPSILON
@@ -51,7 +49,7 @@ def rule_and_privacy(
     return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
 
 
-def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
+def law(rule, count, reach):
     """Return the chances that a key stays out, and of each number from the threshold on."""
     if count == 0:
         return np.eye(1, reach + 1)[0]
@@ -65,7 +63,7 @@ def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
     return np.concatenate([[1 - out.sum()], out])
 
 
-def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple[int, int]]]:
+def changes(k, neighbours, counts):
     """Return, for all neighbours, the numbers of the changed keys before and after."""
     pairs = []
     for number_before, number_after in itertools.product(range(k + 1), repeat=2):
@@ -85,7 +83,7 @@ def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple
     return [pair for pair in pairs if pair]
 
 
-def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
+def loss(rule, pairs, reach):
     """Return the exact delta at EPSILON of one pair of neighbours, in both directions."""
     law_before, law_after = np.ones(1), np.ones(1)
     for before, after in pairs:
@@ -98,7 +96,7 @@ def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
     )
 
 
-def least_delta(rule: KeyRule, privacy: Privacy) -> float:
+def least_delta(rule, privacy):
     """Return the least delta that the bound accepts."""
     low, high = 0.0, 1.0 - 2**-20
     for _ in range(24):
@@ -109,9 +107,7 @@ def least_delta(rule: KeyRule, privacy: Privacy) -> float:
 
 
 @pytest.mark.parametrize(("noise", "k", "neighbours", "threshold"), RULES)
-def test_key_bound_is_close_above_the_exact_loss(
-    noise: Noise, k: int, neighbours: str, threshold: int
-) -> None:
+def test_key_bound_is_close_above_the_exact_loss(noise, k, neighbours, threshold):
     rule, privacy = rule_and_privacy(noise, k, neighbours, threshold)
     claimed = least_delta(rule, privacy)
     counts = (
@@ -129,7 +125,7 @@ def test_key_bound_is_close_above_the_exact_loss(
 @pytest.mark.parametrize(
     ("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")]
 )
-def test_key_rule_is_least_and_checked_by_the_kernel(k: int, neighbours: str) -> None:
+def test_key_rule_is_least_and_checked_by_the_kernel(k, neighbours):
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
     rule = key_rule(privacy)
     search = KeySearch(attribute="agent", rule=rule, most=5)
@@ -154,9 +150,7 @@ def test_key_rule_is_least_and_checked_by_the_kernel(k: int, neighbours: str) ->
 TEXTS = [f"key {number:05}" for number in range(20_000)]
 
 
-def found_among(
-    texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch
-) -> FoundKeys:
+def found_among(texts, units, privacy, search):
     domain = Domain(agent=Unknown(10**5))
     contract = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     return UnpaidSeries(
@@ -168,7 +162,7 @@ def found_among(
     ("noise", "scale", "count"),
     [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)],
 )
-def test_key_draws_follow_the_law_of_the_bound(noise: Noise, scale: Fraction, count: int) -> None:
+def test_key_draws_follow_the_law_of_the_bound(noise, scale, count):
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
     privacy = Privacy(ApproxDP(10, "9/10"))
     search = KeySearch(attribute="agent", rule=rule, most=10**5)
@@ -191,7 +185,7 @@ def test_key_draws_follow_the_law_of_the_bound(noise: Noise, scale: Fraction, co
     )
 
 
-def test_key_search_keeps_only_the_largest() -> None:
+def test_key_search_keeps_only_the_largest():
     privacy = Privacy(ApproxDP(1, "1e-9"))
     all_keys, largest_keys, no_keys = (
         found_among(
@@ -217,7 +211,7 @@ def test_key_search_keeps_only_the_largest() -> None:
         )
 
 
-def test_key_search_is_the_only_step_of_its_series() -> None:
+def test_key_search_is_the_only_step_of_its_series():
     domain = Domain(agent=Unknown(9))
     privacy = Privacy(ApproxDP(1, "1e-9"))
     contract = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
@@ -264,7 +258,7 @@ def test_key_search_is_the_only_step_of_its_series() -> None:
         (["a"], [1.0]),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -> None:
+def test_keys_that_do_not_fit_are_refused(keys, units):
     with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must be distinct"):
         Table.keyed(Domain(agent=Unknown(9)), "agent", keys, np.array(units))
 
@@ -279,12 +273,12 @@ def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -
         ({"threshold": 1}, "threshold"),
     ],
 )
-def test_rules_are_checked(change: dict[str, object], message: str) -> None:
+def test_rules_are_checked(change, message):
     with pytest.raises(ln.InputError, match=message):
         replace(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), **change)
 
 
-def test_searches_and_their_budgets_are_checked() -> None:
+def test_searches_and_their_budgets_are_checked():
     rule = KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22)
     for wrong in ({"attribute": 5}, {"rule": "low"}, {"most": 0}):
         with pytest.raises(ln.InputError, match=r"search for keys must be|most must be"):
@@ -306,7 +300,7 @@ def test_searches_and_their_budgets_are_checked() -> None:
         ("1.6e-9", "1e-100", 9, GAUSSIAN),  # the other noise needs too high a threshold
     ],
 )
-def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str, k: int, noise: Noise) -> None:
+def test_odd_budgets_have_a_rule_too(epsilon, delta, k, noise):
     privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=k)
     rule = key_rule(privacy)
     assert rule.noise is noise

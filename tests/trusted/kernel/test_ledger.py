@@ -36,7 +36,7 @@ from trusted.kernel.ledgers import ONE, edit, opened, take
 SET, ADD = Ledger.set_budget, Ledger.add_spent
 
 
-def edit_and_sign(ledger: Ledger, column: str, value) -> None:
+def edit_and_sign(ledger, column, value):
     """Change the second entry and repair its digest, to reach the checks behind the digest."""
     edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
@@ -50,7 +50,7 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
 
 def test_three_thirds_are_paid_and_a_fourth_is_refused(
     ledger,
-) -> None:
+):
     receipts = [take(ledger) for _ in range(2)]
     with pytest.raises(BudgetError) as caught:
         take(ledger, "1/2")
@@ -80,7 +80,7 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
     assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
 
 
-def test_each_definition_composes_by_its_rule(tmp_path) -> None:
+def test_each_definition_composes_by_its_rule(tmp_path):
     zcdp = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
     take(zcdp, "1/2")
     take(zcdp, cost=GaussianCost("1/2"), declared=ZCDP("1/4"))
@@ -88,7 +88,7 @@ def test_each_definition_composes_by_its_rule(tmp_path) -> None:
     assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
 
 
-def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
+def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path):
     budget = ApproxDP(1, "1e-6")
     square = gaussian_mu_squared(1, "1e-6")
     approx = Ledger.create(tmp_path / "a", "a", Privacy(budget))
@@ -120,7 +120,7 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
     assert len(approx.entries()) == 4
 
 
-def test_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
+def test_large_pure_release_leaves_epsilon_only(tmp_path):
     approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(approx, "1/2")
     assert approx.left() == Charge(epsilon=Fraction(3, 2))
@@ -129,7 +129,7 @@ def test_large_pure_release_leaves_epsilon_only(tmp_path) -> None:
     take(approx, "3/2")
 
 
-def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
+def test_gdp_ledger_adds_up_mu_squared(tmp_path):
     ledger = Ledger.create(tmp_path / "g", "g", Privacy(GDP(1)))
     take(ledger, cost=GaussianCost("1/2"), declared=GDP("1/2"))
     take(ledger, "1/10")
@@ -138,7 +138,7 @@ def test_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
         take(ledger, cost=GaussianCost("1/2"), declared=GDP("1/2"))
 
 
-def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
+def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path):
     message = (
         "The plan protects {}, the data set 'people' one row (add_remove); these costs cannot be "
         "added up, because "
@@ -171,7 +171,7 @@ def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
 
 
-def test_entries_hold_reservations_and_no_time(ledger) -> None:
+def test_entries_hold_reservations_and_no_time(ledger):
     before = datetime.now(UTC).date()
     text = 'first "table"'.ljust(10_000)  # the longest
     receipt = take(ledger, output="out/übersicht", description=text)
@@ -194,7 +194,7 @@ def test_entries_hold_reservations_and_no_time(ledger) -> None:
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
-def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
+def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path):
     receipts = [take(ledger, output=output) for output in ("a", "b", "c")]
     ledger.seal(receipts[0])
     lookups = []
@@ -224,7 +224,7 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
         other_ledger.seal(receipts[0])
 
 
-def test_entry_is_sealed_during_reconcile(ledger) -> None:
+def test_entry_is_sealed_during_reconcile(ledger):
     receipt = take(ledger)
     assert [entry.state for entry in ledger.reconcile(lambda _: len(ledger.entries()) == 0)] == [
         "absent"
@@ -238,7 +238,7 @@ def test_entry_is_sealed_during_reconcile(ledger) -> None:
     assert [entry.state for entry in ledger.entries()] == ["sealed", "sealed"]
 
 
-def test_ledger_shows_budget_spent_and_left(ledger) -> None:
+def test_ledger_shows_budget_spent_and_left(ledger):
     take(ledger, "1/4")
     named = f"data set: people, protects: one row (add_remove), file: {ledger.path}"
     assert (
@@ -264,7 +264,7 @@ def test_ledger_shows_budget_spent_and_left(ledger) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_odd_ledger_paths_work_and_none_is_replaced(tmp_path, monkeypatch) -> None:
+def test_odd_ledger_paths_work_and_none_is_replaced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = "a b%20?mode=ro#ü.ledger"
     take(Ledger.create(name, "x", ONE))
@@ -285,13 +285,13 @@ def test_odd_ledger_paths_work_and_none_is_replaced(tmp_path, monkeypatch) -> No
         ("x" * 300, "at .*: file name too long"),
     ],
 )
-def test_ledger_needs_a_writable_folder(tmp_path, name, message) -> None:
+def test_ledger_needs_a_writable_folder(tmp_path, name, message):
     with pytest.raises(LedgerError, match=rf"A ledger cannot be made {message}"):
         Ledger.create(tmp_path / name, "x", ONE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+def test_failed_making_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "leastnoise._trusted.kernel._ledger_file.TABLES", ("CREATE TABLE dataset (x)", "NO SQL")
     )
@@ -300,7 +300,7 @@ def test_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> None:
+def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch):
     """Another process creates the ledger and pays from it between the check and the link."""
     path, other_receipts, link = tmp_path / "x", [], os.link
 
@@ -317,7 +317,7 @@ def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> Non
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
+def test_ledger_with_a_second_name_pays_nothing(tmp_path):
     """The journal of a process killed under one name is not found under the other."""
     ledger = opened(tmp_path)
     second_name = tmp_path / "other.ledger"
@@ -333,7 +333,7 @@ def test_ledger_with_a_second_name_pays_nothing(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("through", ["ledger", "link"])
-def test_draft_of_a_killed_creation_is_removed(tmp_path, through: str) -> None:
+def test_draft_of_a_killed_creation_is_removed(tmp_path, through):
     ledger = opened(tmp_path)
     draft = tmp_path / f".{ledger.path.name}.0123456789abcdef"
     draft.hardlink_to(ledger.path)
@@ -351,7 +351,7 @@ def test_draft_of_a_killed_creation_is_removed(tmp_path, through: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
-def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending) -> None:
+def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending):
     leftover = tmp_path / f"x{ending}"
     leftover.write_bytes(b"hot")
     with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
@@ -359,13 +359,13 @@ def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending) -> None:
     assert list(tmp_path.iterdir()) == [leftover]
 
 
-def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
+def made_beside(ledger, **arguments):
     return Ledger.create(
         **{"path": ledger.path.parent / "x", "dataset": "x", "privacy": ONE, **arguments}
     )
 
 
-def check_of_budget(ledger: Ledger) -> None:
+def check_of_budget(ledger):
     ledger.check((PureCost(1), PureDP(1)))
 
 
@@ -454,7 +454,7 @@ def check_of_budget(ledger: Ledger) -> None:
         (ADD, {"spent": PureDP(1), "receipt": 3}, "receipt must be a text"),
     ],
 )
-def test_invalid_arguments_are_refused_unwritten(ledger, use, arguments, message) -> None:
+def test_invalid_arguments_are_refused_unwritten(ledger, use, arguments, message):
     before = ledger.path.read_bytes()
     with pytest.raises(InputError, match=re.escape(message)):
         use(ledger, **arguments)
@@ -462,7 +462,7 @@ def test_invalid_arguments_are_refused_unwritten(ledger, use, arguments, message
     assert ledger.path.read_bytes() == before
 
 
-def test_vanished_or_replaced_ledger_file_is_noticed(ledger, tmp_path) -> None:
+def test_vanished_or_replaced_ledger_file_is_noticed(ledger, tmp_path):
     path = ledger.path
     path.unlink()
     with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
@@ -477,7 +477,7 @@ def test_vanished_or_replaced_ledger_file_is_noticed(ledger, tmp_path) -> None:
             use()
 
 
-def another_database(path: Path) -> None:
+def another_database(path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE entry (number)")
     connection.close()
@@ -509,7 +509,7 @@ NO_LEDGER = (
     ],
     ids=["nothing", "folder", "empty", "table", "database"],
 )
-def test_foreign_file_is_refused_unchanged(tmp_path, make, message) -> None:
+def test_foreign_file_is_refused_unchanged(tmp_path, make, message):
     path = tmp_path / "x"
     make(path)
     before = path.read_bytes() if path.is_file() else path.exists()
@@ -518,7 +518,7 @@ def test_foreign_file_is_refused_unchanged(tmp_path, make, message) -> None:
     assert (path.read_bytes() if path.is_file() else path.exists()) == before
 
 
-def test_ledger_being_created_is_waited_for(tmp_path) -> None:
+def test_ledger_being_created_is_waited_for(tmp_path):
     complete_ledger = Ledger.create(tmp_path / "whole", "people", ONE)
     (tmp_path / "x").touch()
     maker = threading.Timer(0.1, lambda: complete_ledger.path.replace(tmp_path / "x"))
@@ -527,7 +527,7 @@ def test_ledger_being_created_is_waited_for(tmp_path) -> None:
     maker.join()
 
 
-def test_overwritten_bytes_never_give_budget_back(ledger) -> None:
+def test_overwritten_bytes_never_give_budget_back(ledger):
     """Damage is noticed, or the ledger reports the same; `make faults` damages every byte."""
     for _ in range(3):
         take(ledger, "1/10")
@@ -578,7 +578,7 @@ GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
         ("description", "another"),
     ],
 )
-def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
+def test_unreadable_entry_closes_the_ledger(ledger, column, value):
     take(ledger)
     take(ledger)
     if column == "description":
@@ -601,7 +601,7 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         assert len(str(value)) < 4 or str(value) not in str(caught.value)
 
 
-def test_charge_must_be_written_canonically(ledger, monkeypatch) -> None:
+def test_charge_must_be_written_canonically(ledger, monkeypatch):
     take(ledger)
     for wrong_charge in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
         monkeypatch.setattr(
@@ -615,7 +615,7 @@ def test_charge_must_be_written_canonically(ledger, monkeypatch) -> None:
     ("column", "value"),
     [("id", "7"), ("run", ""), ("output", ""), ("description", ""), ("plan_digest", "")],
 )
-def test_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
+def test_shortest_texts_of_an_entry_are_read(ledger, column, value):
     take(ledger)
     take(ledger)
     edit_and_sign(ledger, column, value)
@@ -674,7 +674,7 @@ def test_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
         ),
     ],
 )
-def test_damaged_ledger_is_closed(ledger, statement, message) -> None:
+def test_damaged_ledger_is_closed(ledger, statement, message):
     """The entries are a budget, a share, a release of the share, and a spending elsewhere."""
     ledger.set_budget(PureDP(2), period="month")
     ledger.set_budget(PureDP(1), share="ann")

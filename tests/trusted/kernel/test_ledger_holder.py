@@ -29,7 +29,7 @@ from leastnoise._trusted.kernel import Ledger, _ledger
 from trusted.kernel.ledgers import ONE, take
 
 
-def set_clock(monkeypatch, day: str) -> None:
+def set_clock(monkeypatch, day):
     """Set the ledger's clock to a day."""
     monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
 
@@ -37,7 +37,7 @@ def set_clock(monkeypatch, day: str) -> None:
 # --- another budget -------------------------------------------------------------------------------
 
 
-def test_raised_budget_is_in_force_and_recorded(ledger) -> None:
+def test_raised_budget_is_in_force_and_recorded(ledger):
     take(ledger, 1)
     early = Ledger.open(ledger.path)
     raised = ledger.set_budget(PureDP(3), note="asked by the board")
@@ -59,7 +59,7 @@ def test_raised_budget_is_in_force_and_recorded(ledger) -> None:
     assert ledger.entries()[-1].id == "ab12"
 
 
-def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
+def test_budget_parts_stay_at_least_at_spending(tmp_path):
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(
         ledger,
@@ -76,7 +76,7 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
     ledger.set_budget(ApproxDP(3, "1e-9")).set_budget(ApproxDP(1, "1e-6"))
 
 
-def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
+def test_amount_with_delta_first_leaves_the_rest(tmp_path):
     """Rule G5 of PROOFS-mu.md: amounts with a delta are summed if they are entered first."""
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
     ledger.add_spent(ApproxDP("1/4", "5e-8"))
@@ -86,7 +86,7 @@ def test_amount_with_delta_first_leaves_the_rest(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("share", ["1/4", "1/2", "5/8", "7/8"])
-def test_late_amount_with_delta_closes_the_ledger(tmp_path, share) -> None:
+def test_late_amount_with_delta_closes_the_ledger(tmp_path, share):
     """A sum would let an adaptive choice between it and another release lose up to 2.3 delta."""
     budget = ApproxDP(1, "1e-6")
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(budget))
@@ -94,7 +94,7 @@ def test_late_amount_with_delta_closes_the_ledger(tmp_path, share) -> None:
     take(ledger, cost=GaussianCost(mu_squared), declared=GDP(mu_squared))
     tiny = Fraction(1, 10**9)
 
-    def is_accepted(delta: Fraction) -> bool:
+    def is_accepted(delta):
         late_amount = Charge(epsilon=tiny, delta=delta)
         return is_within_budget(budget, [late_amount, Charge(mu_squared=mu_squared)])
 
@@ -108,7 +108,7 @@ def test_late_amount_with_delta_closes_the_ledger(tmp_path, share) -> None:
         ledger.set_budget(ApproxDP(100, "1/2"))
 
 
-def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
+def test_pure_amounts_elsewhere_compose_in_order(tmp_path):
     """Pure amounts are not summed next to Gaussian noise, whenever they were entered."""
     remainders = []
     for is_first in (True, False):
@@ -127,7 +127,7 @@ def test_pure_amounts_elsewhere_compose_in_order(tmp_path) -> None:
     take(ledger.set_budget(ApproxDP(6, "1e-6")), "1/10")
 
 
-def test_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
+def test_budget_of_pairs_can_always_be_raised(tmp_path):
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
     search = ApproxDP("0.2", "5e-7")
     take(ledger, cost=SeriesCost(search), declared=search)
@@ -138,7 +138,7 @@ def test_budget_of_pairs_can_always_be_raised(tmp_path) -> None:
     assert ledger.left().epsilon > 0
 
 
-def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
+def test_shares_and_periods_limit_mu_squared(tmp_path):
     budget = ApproxDP(1, "1e-6")
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(budget)).set_budget(budget, period="month")
     ledger.set_budget(share_limit(budget, "1/4"), share="ann")
@@ -156,7 +156,7 @@ def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
 # --- spent before or elsewhere --------------------------------------------------------------------
 
 
-def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
+def test_spending_elsewhere_adds_up_beyond_the_budget(ledger):
     entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
     assert (entry.kind, entry.state) == ("spent", "sealed")
     assert (str(entry.reserved_on), entry.description) == ("2024-05-01", "the tables of 2024")
@@ -173,7 +173,7 @@ def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
     take(ledger.set_budget(PureDP(6)), "1/4")
 
 
-def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
+def test_release_is_recorded_once_with_its_own_cost(tmp_path):
     ledger = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
     approx = Privacy(ApproxDP(1, "1e-6"))
     # The rho of a release is not known without its plan.
@@ -193,7 +193,7 @@ def test_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
 # --- shares ---------------------------------------------------------------------------------------
 
 
-def test_share_is_a_limit_within_the_whole(ledger) -> None:
+def test_share_is_a_limit_within_the_whole(ledger):
     ledger.set_budget(PureDP("3/4"), share="ann")
     # The shares may add up to more than the whole, which limits all of them together.
     ledger.set_budget(PureDP("1/2"), share="bob")
@@ -229,7 +229,7 @@ def test_share_is_a_limit_within_the_whole(ledger) -> None:
     assert (bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 32), Fraction(1, 32))
 
 
-def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
+def test_missing_or_unknown_share_takes_nothing(ledger):
     ledger.set_budget(PureDP("1/2"), share="ann")
     with pytest.raises(
         InputError,
@@ -255,7 +255,7 @@ def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
         ("year", "2026-12-31", "2027-01-01"),
     ],
 )
-def test_each_period_has_the_whole_budget(ledger, monkeypatch, period, inside, outside) -> None:
+def test_each_period_has_the_whole_budget(ledger, monkeypatch, period, inside, outside):
     ledger.set_budget(PureDP(1), period=period)
     set_clock(monkeypatch, "2026-01-31")
     take(ledger, "3/4")
@@ -276,7 +276,7 @@ def test_each_period_has_the_whole_budget(ledger, monkeypatch, period, inside, o
     assert ledger.left().epsilon == Fraction(1, 8)
 
 
-def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
+def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch):
     ledger.set_budget(PureDP(1), period="month")
     ledger.set_budget(PureDP("1/2"), share="ann")
     ann = Ledger.open(ledger.path, share="ann")
@@ -287,7 +287,7 @@ def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
             take(ann, "1/4")
 
 
-def test_period_may_be_left_within_the_budget(ledger, monkeypatch) -> None:
+def test_period_may_be_left_within_the_budget(ledger, monkeypatch):
     ledger.set_budget(PureDP(1), period="month")
     for day in ("2026-01-05", "2026-02-05"):
         set_clock(monkeypatch, day)
@@ -322,12 +322,12 @@ class Payment(NamedTuple):
 class Rules:
     """The rules of budgets, shares and periods, recomputed from a list of payments."""
 
-    def __init__(self, period: str) -> None:
+    def __init__(self, period):
         self.period = period
         self.payments: list[Payment] = []
         self.limits = {"": Fraction(1)}  # of the whole, and of each share
 
-    def spent(self, share: str, day: str) -> Fraction:
+    def spent(self, share, day):
         """Return the spending of one share, or of all, in the period of a day."""
         amounts = [
             payment.amount
@@ -336,12 +336,12 @@ class Rules:
         ]
         return sum(amounts, Fraction(0))
 
-    def most_spent(self, share: str) -> Fraction:
+    def most_spent(self, share):
         """Return the largest spending of one share, or of all, in any period."""
         sums = [self.spent(share, payment.day) for payment in self.payments]
         return max(sums, default=Fraction(0))
 
-    def allows_payment(self, amount: Fraction, payer: str, day: str) -> bool:
+    def allows_payment(self, amount, payer, day):
         return all(
             self.spent(share, day) + amount <= self.limits.get(share, 0) for share in {"", payer}
         )
@@ -349,7 +349,7 @@ class Rules:
 
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
-def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period) -> None:
+def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period):
     """Recompute the rules from a list that the test keeps."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)
@@ -398,14 +398,14 @@ ENDS = {
 
 @pytest.mark.parametrize("period", ENDS)
 @pytest.mark.parametrize("is_paid_first", [True, False])
-def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first) -> None:
+def test_rows_are_read_in_the_period_that_pays(ledger, monkeypatch, period, is_paid_first):
     """Reading, before or after the payment, must begin and end in one period."""
     last_day, first_day = map(date.fromisoformat, ENDS[period])
     set_clock(monkeypatch, str(last_day))
     ledger.set_budget(PureDP(1), period=period)
     receipt = take(ledger, "1/9") if is_paid_first else None
 
-    def check_read_period(began: date, ended: date) -> None:
+    def check_read_period(began, ended):
         set_clock(monkeypatch, str(ended))
         if receipt is None:
             take(ledger, "1/9", read_on=began)

@@ -13,24 +13,22 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import leastnoise
 from leastnoise._trusted.accounting import GDP, ApproxDP, Charge, GaussianCost, Privacy, PureDP
 from leastnoise._trusted.check import BudgetError, LedgerError
-from leastnoise._trusted.kernel import Ledger, Receipt
+from leastnoise._trusted.kernel import Ledger
 from trusted.kernel.ledgers import ONE, take
 from waiting import HANGS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are made with fork")
 
 
-def started(work: Callable[[], Any]) -> Callable[[], Any]:
+def started(work):
     """Start a function in a new process and return a function that waits for its JSON."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -44,7 +42,7 @@ def started(work: Callable[[], Any]) -> Callable[[], Any]:
             os._exit(code)
     os.close(writing)
 
-    def result() -> Any:
+    def result():
         with os.fdopen(reading) as pipe:
             text = pipe.read()
         assert os.waitpid(child, 0)[1] in {0, signal.SIGKILL}
@@ -53,7 +51,7 @@ def started(work: Callable[[], Any]) -> Callable[[], Any]:
     return result
 
 
-def refused(use: Callable[[], object]) -> str | None:
+def refused(use):
     try:
         use()
     except (BudgetError, LedgerError) as error:
@@ -61,11 +59,11 @@ def refused(use: Callable[[], object]) -> str | None:
     return None
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> None:
+def watched(monkeypatch, watch):
     """Report the statements of every connection before they are executed."""
     connect = sqlite3.connect
 
-    def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+    def connected(*arguments, **options):
         connection = connect(*arguments, **options)
         connection.set_trace_callback(watch)
         return connection
@@ -73,15 +71,13 @@ def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> 
     monkeypatch.setattr(sqlite3, "connect", connected)
 
 
-def killed_before_every_statement(
-    work: Callable[[int], object], look: Callable[[int], Any], step: int = 1
-) -> list[Any]:
+def killed_before_every_statement(work, look, step=1):
     """Return the state after a kill before each statement, and after a complete run."""
 
-    def until(n: int) -> bool:
+    def until(n):
         statements_left = [n]
 
-        def count(_statement: str) -> None:
+        def count(_statement):
             statements_left[0] -= 1
             if statements_left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -100,7 +96,7 @@ def killed_before_every_statement(
     pytest.fail("more statements than expected")
 
 
-def hand_out(receipt: Receipt, file: Path) -> None:
+def hand_out(receipt, file):
     """Write the receipt's identification at once, as a release would show it."""
     line = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     os.write(line, f"{receipt.id}\n".encode())
@@ -108,16 +104,16 @@ def hand_out(receipt: Receipt, file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
+def test_ledger_survives_kills_in_reserve_and_seal(ledger, tmp_path):
     """Whatever was handed out is paid, and only what was handed out is sealed."""
     handed = tmp_path / "handed"
     handed.touch()
 
-    def work(_n: int) -> None:
+    def work(_n):
         hand_out(receipt := take(ledger, "1/100"), handed)
         ledger.seal(receipt)
 
-    def look(_n: int) -> tuple[int, int]:
+    def look(_n):
         entries, ids = ledger.entries(), handed.read_text().split()
         assert {*ids} <= {entry.id for entry in entries}
         assert {entry.id for entry in entries if entry.state == "sealed"} <= {*ids}
@@ -130,12 +126,12 @@ def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Pat
     assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
 
 
-def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path) -> None:
+def test_ledger_survives_kills_in_holder_entries(ledger, tmp_path):
     """An entry is complete or absent."""
     ledger.seal(take(ledger, "1/2"))
     shutil.copy(ledger.path, tmp_path / "old")
 
-    def work(_n: int) -> None:
+    def work(_n):
         shutil.copy(tmp_path / "old", ledger.path)
         ledger.set_budget(PureDP(3), period="month")
         ledger.set_budget(PureDP(2), share="ann")
@@ -152,10 +148,10 @@ def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path)
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
 
 
-def test_killed_while_the_ledger_is_created(tmp_path: Path) -> None:
+def test_killed_while_the_ledger_is_created(tmp_path):
     """The file is complete, with its budget, or absent."""
 
-    def look(n: int) -> str:
+    def look(n):
         file = tmp_path / str(n)
         return refused(lambda: Ledger.open(file, timeout=0)) or str(
             Ledger.open(file).left().epsilon
@@ -173,7 +169,7 @@ def test_killed_while_the_ledger_is_created(tmp_path: Path) -> None:
 WHOLE_MU = ApproxDP(1, "1e-6")
 
 
-def take_mu(ledger: Ledger, share_of_budget: str) -> Receipt:
+def take_mu(ledger, share_of_budget):
     """Pay for a Gaussian release with a share of an (epsilon, delta) budget."""
     share = WHOLE_MU.share(share_of_budget)
     assert isinstance(share, GDP)
@@ -181,17 +177,17 @@ def take_mu(ledger: Ledger, share_of_budget: str) -> Receipt:
 
 
 @pytest.fixture
-def mu_ledger(tmp_path: Path) -> Ledger:
+def mu_ledger(tmp_path):
     return Ledger.create(tmp_path / "mu.ledger", "people", Privacy(WHOLE_MU))
 
 
 @pytest.mark.slow
-def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Path) -> None:
+def test_mu_ledger_survives_kills_in_its_entries(mu_ledger, tmp_path):
     mu_ledger.seal(take_mu(mu_ledger, "1/4"))
     whole_mu_squared = mu_ledger.limits()[0].spent.mu_squared * 4
     shutil.copy(mu_ledger.path, tmp_path / "old")
 
-    def work(_n: int) -> None:
+    def work(_n):
         shutil.copy(tmp_path / "old", mu_ledger.path)
         mu_ledger.seal(take_mu(mu_ledger, "1/2"))
         mu_ledger.set_budget(WHOLE_MU, period="month")
@@ -208,8 +204,8 @@ def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Pa
     assert {number for number, _ in rounds} == {1, 2, 3, 4}
 
 
-def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger: Ledger, tmp_path: Path) -> None:
-    def spend() -> int:
+def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger, tmp_path):
+    def spend():
         mine = Ledger.open(mu_ledger.path, timeout=HANGS)
         count = 0
         while not refused(lambda: hand_out(take_mu(mine, "1/12"), tmp_path / "handed")):
@@ -222,10 +218,10 @@ def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger: Ledger, tmp_path: Pa
     assert mu_ledger.left() == Charge()
 
 
-def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> None:
+def test_spenders_at_once_cannot_overspend(ledger, tmp_path):
     begin, go = os.pipe()
 
-    def spend() -> int:
+    def spend():
         os.close(go)
         mine, count = Ledger.open(ledger.path, timeout=HANGS), 0
         os.read(begin, 1)  # until the parent has closed its end
@@ -248,7 +244,7 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
+def test_lock_held_too_long_is_one_sentence(ledger, statement):
     hasty = Ledger.open(ledger.path, timeout=0.2)
     program = (
         "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); "
@@ -276,13 +272,11 @@ def test_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> N
         (0, 0o755, "cannot be opened", "cannot be opened. Check that the file is there"),
     ],
 )
-def test_read_only_ledger_makes_no_release(
-    file_mode: int, folder_mode: int, expected_left: str, expected_message: str
-) -> None:
+def test_read_only_ledger_makes_no_release(file_mode, folder_mode, expected_left, expected_message):
     """Run as another user, since root may write anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="ledger-"))
 
-    def use() -> list[str | None]:
+    def use():
         if os.geteuid() == 0:
             os.setresuid(65534, 65534, 65534)
         return [
@@ -304,11 +298,11 @@ def test_read_only_ledger_makes_no_release(
         shutil.rmtree(folder)
 
 
-def test_full_disk_makes_no_release(ledger: Ledger) -> None:
+def test_full_disk_makes_no_release(ledger):
     """A limit on file sizes stands for the disk; the journal and the ledger both meet it."""
     size = ledger.path.stat().st_size
 
-    def fill() -> tuple[int, list[str]]:
+    def fill():
         paid, messages = 0, []
         for limit in (0, 600, size // 2, size):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -326,7 +320,7 @@ def test_full_disk_makes_no_release(ledger: Ledger) -> None:
     assert ledger.spent().epsilon == Fraction(len(ledger.entries()), 99)
 
 
-def test_checks_hold_under_python_o(ledger: Ledger) -> None:
+def test_checks_hold_under_python_o(ledger):
     program = """
         import os, sys
         from leastnoise._trusted.accounting import ApproxDP, Privacy, PureCost, PureDP
@@ -367,7 +361,7 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
     assert run.stdout.split() == expected
 
 
-def test_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_flushed_fully(ledger, monkeypatch):
     """Every connection that writes sets the strictest synchronous mode."""
     statements: list[str] = []
     watched(monkeypatch, statements.append)

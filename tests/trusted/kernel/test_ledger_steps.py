@@ -16,7 +16,7 @@ from leastnoise._trusted.kernel import Ledger, _ledger, _ledger_run
 from trusted.kernel.ledgers import edit, take
 
 
-def steps_of(ledger: Ledger, **options):
+def steps_of(ledger, **options):
     """Return a release whose first two steps have results."""
     receipt = take(ledger, plan="{}", options="[]", **options)
     for number in (1, 2):
@@ -25,7 +25,7 @@ def steps_of(ledger: Ledger, **options):
     return receipt
 
 
-def test_step_outcomes_are_kept_until_sealing(ledger) -> None:
+def test_step_outcomes_are_kept_until_sealing(ledger):
     receipt = steps_of(ledger)
     (entry,) = Ledger.open(ledger.path).entries()
     assert entry.resumable
@@ -47,7 +47,7 @@ def test_step_outcomes_are_kept_until_sealing(ledger) -> None:
 
 def test_begun_step_is_never_begun_again(
     ledger,
-) -> None:
+):
     receipt = steps_of(ledger)
     ledger.begin(receipt, 3, "request 3")
 
@@ -76,7 +76,7 @@ def test_begun_step_is_never_begun_again(
         (['"\\', "ä\n", "😀" * 6], [7, 3]),
     ],
 )
-def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts, lengths) -> None:
+def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts, lengths):
     monkeypatch.setattr("leastnoise._trusted.kernel._ledger_run._PART", 7)
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
@@ -101,7 +101,7 @@ def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts,
     assert not ledger.entries()[0].resumable
 
 
-def test_long_text_is_copied_part_by_part(monkeypatch) -> None:
+def test_long_text_is_copied_part_by_part(monkeypatch):
     monkeypatch.setattr(_ledger_run, "_PART", 2**12)
     texts = ["head", "x" * 2**20, "tail"]
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_long_text_is_copied_part_by_part(monkeypatch) -> None:
         tracemalloc.stop()
 
 
-def test_damaged_outcome_leaves_ledger_usable(ledger) -> None:
+def test_damaged_outcome_leaves_ledger_usable(ledger):
     steps_of(ledger)
     for statement in (
         "UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2",
@@ -128,7 +128,7 @@ def test_damaged_outcome_leaves_ledger_usable(ledger) -> None:
         ledger.path.write_bytes(intact)
 
 
-def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory) -> None:
+def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory):
     """This holds too if that process opened the ledger through a link in another folder."""
     link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
     link.symlink_to(ledger.path)
@@ -154,7 +154,7 @@ def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory) -> 
     assert [*ledger.path.parent.iterdir(), *link.parent.iterdir()] == [ledger.path, link]
 
 
-def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
+def test_overtaken_process_cannot_record_or_seal(ledger):
     slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
     with ledger.running() as run:
         quick = ledger.take_over(ledger.entries()[0], run)
@@ -168,7 +168,7 @@ def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
     assert ledger.entries()[0].state == "sealed"
 
 
-def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
+def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch):
     """The ledger's rows, not the locks, prevent second draws and draws for ended releases."""
     monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
     with ledger.running() as run, ledger.running() as other_run:
@@ -190,7 +190,7 @@ def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
                 ledger.begin(taken_over, 1, "request 1")
 
 
-def test_disk_room_is_reserved_until_recording(ledger) -> None:
+def test_disk_room_is_reserved_until_recording(ledger):
     with ledger.running(50_000) as run:
         (reserve_file,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
         assert reserve_file.stat().st_blocks * 512 >= 50_000
@@ -201,7 +201,7 @@ def test_disk_room_is_reserved_until_recording(ledger) -> None:
     assert not reserve_file.exists()
 
 
-def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
+def test_sign_whose_handle_is_zero_is_removed_too(ledger):
     """The handle is 0 in a process without standard input."""
     saved_handle = os.dup(0)
     os.close(0)
@@ -226,7 +226,7 @@ def test_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
-def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
+def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch):
     swept = []
 
     def late(handle):
@@ -243,7 +243,7 @@ def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
         ] == [True]
 
 
-def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
@@ -263,7 +263,7 @@ def test_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> Non
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
-def test_older_ledger_page_is_noticed_or_harmless(ledger) -> None:
+def test_older_ledger_page_is_noticed_or_harmless(ledger):
     """Restoring an older page silently dropped the last entry before entries were summed."""
     for _ in range(3):
         take(ledger, "1/10")
@@ -283,7 +283,7 @@ def test_older_ledger_page_is_noticed_or_harmless(ledger) -> None:
     assert noticed >= 2
 
 
-def test_damage_advice_never_suggests_a_new_ledger(ledger) -> None:
+def test_damage_advice_never_suggests_a_new_ledger(ledger):
     take(ledger, description="x" * 9000)
     intact = ledger.path.read_bytes()
     for damage in (

@@ -3,7 +3,6 @@
 import gc
 import itertools
 import pickle
-from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from fractions import Fraction
@@ -46,9 +45,7 @@ DOMAIN = Domain(
 ).as_complete()
 
 
-def measured(
-    factor: Factor, limits: Limits | None = None, noise: Noise = Noise.DISCRETE_LAPLACE
-) -> Measurements:
+def measured(factor, limits=None, noise=Noise.DISCRETE_LAPLACE):
     block = Block((factor,), Fraction(10**6), "amount" if limits else None, limits)
     return Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=noise, blocks=(block,))
 
@@ -78,7 +75,7 @@ def test_operator_arrays_are_read_only():
 @pytest.mark.parametrize(
     ("name", "value"), [("strides", (0, 16)), ("shape", (8, 1)), ("dtype", np.uint64)]
 )
-def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
+def test_paid_arrays_have_no_writable_views(name, value):
     """With other strides these queries would be four times (1, -1), with a distance of 8, not 4."""
     queries = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
     limited = measured(
@@ -109,7 +106,7 @@ def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
     } == {np.ndarray}
 
 
-def written(value: object) -> list[str]:
+def written(value):
     """List the writable objects reachable from a value.
 
     These are lists, dictionaries, sets, and arrays whose base is not ``bytes``.
@@ -180,7 +177,7 @@ NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.nam
 
 
 @pytest.mark.parametrize("strategy", NAMES)
-def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strategy_arrays_are_read_only(strategy, monkeypatch):
     """Check each step of seeded releases after the draw and after its errors are computed."""
     steps: list[Measurements] = []
     real = _series.draw_answers
@@ -206,7 +203,7 @@ def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.Monkey
     assert {fault for step in steps for fault in written(step)} == set()
 
 
-def test_cached_arrays_are_read_only() -> None:
+def test_cached_arrays_are_read_only():
     """Costs and choices use cached distances of rows and cached trees of blocks."""
     operators_and_powers = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
     cached_pairs = [
@@ -218,13 +215,13 @@ def test_cached_arrays_are_read_only() -> None:
     ] == []
 
 
-def test_domain_cells_cannot_change_under_a_plan() -> None:
+def test_domain_cells_cannot_change_under_a_plan():
     """Fewer cells mean fewer pairs of rows under replace, so a lower cost."""
     with pytest.raises(TypeError, match="does not support item assignment"):
         DOMAIN._by_name["age"] = Integers(0, 1)
 
 
-def test_writable_array_is_detected() -> None:
+def test_writable_array_is_detected():
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
 
@@ -245,11 +242,11 @@ class Word(str):
 
     __slots__ = ()
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self
 
 
-def test_foreign_text_classes_are_made_plain() -> None:
+def test_foreign_text_classes_are_made_plain():
     age = Word("age")
     domain = ln.Domain(
         {age: Integers(0, 3), Word("id"): ["a", "b"]},
@@ -267,7 +264,7 @@ def test_foreign_text_classes_are_made_plain() -> None:
     assert [reached for reached in reachable(measurements) if type(reached) is Word] == []
 
 
-def of_another_class(value: object) -> object:
+def of_another_class(value):
     """Return an equal value of a subclass."""
     kind = type(value)
     derived = object.__new__(type("Derived", (kind,), {}))
@@ -276,7 +273,7 @@ def of_another_class(value: object) -> object:
     return derived
 
 
-def plan_of(block: object) -> Measurements:
+def plan_of(block):
     return Measurements(
         domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
     )
@@ -328,7 +325,7 @@ CELLS = of_another_class(Identity(2))
         (lambda: plan_of(Block((), Fraction(1), "amount", ends=1)), "the ends of a block"),
     ],
 )
-def test_measurement_parts_are_of_own_classes(make: Callable[[], object], part_name: str) -> None:
+def test_measurement_parts_are_of_own_classes(make, part_name):
     """Parts of other classes could change their values, so they are refused (M6)."""
     with pytest.raises(InputError, match=f"{part_name}.* must be"):
         make()

@@ -1,9 +1,7 @@
 """The kernel draws only what the ledger's file records as paid."""
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +24,6 @@ from leastnoise._trusted.kernel import (
     KeySearch,
     LeastCost,
     Ledger,
-    ReleaseContract,
     Series,
     _measurement,
     _series,
@@ -43,7 +40,7 @@ TINY = Fraction(1, 1000)  # a small part of the budget
 ALL = Fraction(1)
 
 
-def plan(epsilon: Fraction) -> Measurements:
+def plan(epsilon):
     block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
     return Measurements(
         domain=DOMAIN,
@@ -53,25 +50,25 @@ def plan(epsilon: Fraction) -> Measurements:
     )
 
 
-def adaptive_contract(epsilon: Fraction) -> ReleaseContract:
+def adaptive_contract(epsilon):
     return many_steps(DOMAIN, Privacy(PureDP(epsilon)))
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def ledger(tmp_path):
     return Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(2)))
 
 
 @pytest.fixture
-def no_draw_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse_to_draw(*arguments: object) -> None:
+def no_draw_allowed(monkeypatch):
+    def refuse_to_draw(*arguments):
         pytest.fail("something was drawn")
 
     monkeypatch.setattr(_measurement, "draw_answers", refuse_to_draw)
     monkeypatch.setattr(_series, "draw_answers", refuse_to_draw)
 
 
-def reserve_for(ledger: Ledger, contract: ReleaseContract, epsilon: Fraction):
+def reserve_for(ledger, contract, epsilon):
     """Return the receipt of a charge for this contract, which need not be its whole cost."""
     cost = SeriesCost(PureDP(epsilon)) if contract.declared_step is None else PureCost(epsilon)
     return ledger.reserve(
@@ -88,9 +85,7 @@ def reserve_for(ledger: Ledger, contract: ReleaseContract, epsilon: Fraction):
     [lambda epsilon: one_step(plan(epsilon)), adaptive_contract],
     ids=["one step", "many steps"],
 )
-def test_release_continues_only_with_its_payment(
-    ledger: Ledger, make_contract: Callable[[Fraction], ReleaseContract]
-) -> None:
+def test_release_continues_only_with_its_payment(ledger, make_contract):
     small_contract = make_contract(TINY)
     large_contract = make_contract(ALL)
     too_small = reserve_for(ledger, large_contract, TINY)
@@ -104,7 +99,7 @@ def test_release_continues_only_with_its_payment(
 
 
 @pytest.mark.parametrize("state", ["sealed", "absent"])
-def test_one_series_of_a_receipt_draws(ledger: Ledger, state: str) -> None:
+def test_one_series_of_a_receipt_draws(ledger, state):
     contract = adaptive_contract(ALL)
     paid_series = Series.paid(contract, TABLE, ledger, output="out")
     assert paid_series.receipt is not None
@@ -122,16 +117,14 @@ def test_one_series_of_a_receipt_draws(ledger: Ledger, state: str) -> None:
             series.measure(plan(TINY))
 
 
-def test_step_is_begun_on_disk_before_drawing(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_step_is_begun_on_disk_before_drawing(ledger, monkeypatch):
     series = Series.paid(adaptive_contract(ALL), TABLE, ledger, output="out")
     (entry,) = ledger.entries()
     assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
     draw = _series.draw_answers
     states: list[tuple[int, bool]] = []
 
-    def recorded_draw(*arguments: object) -> object:
+    def recorded_draw(*arguments):
         states.append((len(ledger.pending(entry).steps), ledger.entries()[0].resumable))
         return draw(*arguments)
 
@@ -164,7 +157,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " and ".join(choice.attributes))
-def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> None:
+def test_series_rejects_a_changed_choice(choice, ledger):
     contract = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(contract, ON_PLANE, ledger, output="out")
     outcome = series.choose(choice)
@@ -180,15 +173,15 @@ def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> N
     assert Series.resumed(contract, None, ledger, series.receipt).choose(choice) == outcome
 
 
-def pay_domain(high: int) -> Domain:
+def pay_domain(high):
     return Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, high)})
 
 
-def pay_table(high: int) -> Table:
+def pay_table(high):
     return Table(pay_domain(high), {"sex": [0, 1, 1]}, {"pay": [high, 3, 1]})
 
 
-def pay_measurements(high: int, *factors: Factor) -> Measurements:
+def pay_measurements(high, *factors):
     return Measurements(
         domain=pay_domain(high),
         privacy=Privacy(ApproxDP(8, "1e-6")),
@@ -198,17 +191,17 @@ def pay_measurements(high: int, *factors: Factor) -> Measurements:
 
 
 @pytest.fixture
-def same_text_for_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def same_text_for_all_bounds(monkeypatch):
     """Leave bounds out of the text of a domain, which untrusted code writes."""
 
-    def text_without_bounds(value: object) -> object:
+    def text_without_bounds(value):
         return {"column": "pay"} if isinstance(value, Measure) else plain_json(value)
 
     monkeypatch.setattr(_domain, "plain_json", text_without_bounds)
 
 
 @pytest.mark.usefixtures("same_text_for_all_bounds")
-def test_step_rejects_other_bounds_of_any_domain_text(tmp_path: Path) -> None:
+def test_step_rejects_other_bounds_of_any_domain_text(tmp_path):
     """Other bounds change the step, and its charge in rho, even if its text stays the same."""
     sex = Factor(("sex",), Identity(2))
     measurements = pay_measurements(100, sex)
@@ -229,7 +222,7 @@ def test_step_rejects_other_bounds_of_any_domain_text(tmp_path: Path) -> None:
             resumed.measure(changed_step)
 
 
-def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
+def test_search_rejects_a_changed_field(tmp_path):
     domain = Domain(agent=Unknown(9))
     privacy = Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1)
     ledger = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
@@ -257,7 +250,7 @@ def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_draw_allowed")
-def test_series_rejects_changed_terms(ledger: Ledger) -> None:
+def test_series_rejects_changed_terms(ledger):
     contract = adaptive_contract(ALL)
     receipt = reserve_for(ledger, contract, ALL)
     budgets = [
@@ -282,7 +275,7 @@ def test_series_rejects_changed_terms(ledger: Ledger) -> None:
             Series.resumed(changed_contract, None, ledger, receipt)
 
 
-def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
+def test_terms_of_other_columns_get_only_the_payment(ledger):
     """The digest covers the planned text; other columns still spend one budget (K5)."""
     contract = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(contract, ON_PLANE, ledger, output="out")
@@ -308,11 +301,11 @@ def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
         series.choose(second_choice)
 
 
-def contract_for(measurements: Measurements) -> ReleaseContract:
+def contract_for(measurements):
     return replace(one_step(measurements), plan_text="a plan")
 
 
-def test_repeated_only_step_gets_the_recorded_outcome(ledger: Ledger) -> None:
+def test_repeated_only_step_gets_the_recorded_outcome(ledger):
     contract = contract_for(plan(ALL))
     series = Series.paid(contract, TABLE, ledger, output="out")
     values = series.measure(contract.declared_step).values[0].tolist()
@@ -333,12 +326,12 @@ def test_repeated_only_step_gets_the_recorded_outcome(ledger: Ledger) -> None:
 class Generous:
     """A ledger that accepts everything."""
 
-    def reserve(self, **_: object) -> "Generous":
+    def reserve(self, **_):
         return self
 
 
 @pytest.mark.usefixtures("no_draw_allowed")
-def test_ledger_lookalike_pays_nothing() -> None:
+def test_ledger_lookalike_pays_nothing():
     with pytest.raises(
         InputError,
         match=r"ledger must be a Ledger, from Ledger\.open or Ledger\.create; got 'Generous'",
@@ -353,7 +346,7 @@ class Changing(Measurements):
 
 
 @pytest.mark.usefixtures("no_draw_allowed")
-def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
+def test_plan_lookalike_is_not_measured(ledger):
     measurements = plan(ALL)
     lookalike = Changing(
         domain=DOMAIN,
@@ -370,7 +363,7 @@ def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
         Series.paid(adaptive_contract(ALL), TABLE, ledger, output="out").measure(lookalike)
 
 
-def test_plan_has_a_domain_and_a_privacy() -> None:
+def test_plan_has_a_domain_and_a_privacy():
     measurements = plan(ALL)
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
         with pytest.raises(InputError, match="of measurements must be"):
@@ -380,7 +373,7 @@ def test_plan_has_a_domain_and_a_privacy() -> None:
 
 
 @pytest.mark.usefixtures("no_draw_allowed")
-def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
+def test_the_only_step_is_the_one_that_was_paid_for(ledger):
     measurements = plan(ALL)
     series = Series.paid(one_step(measurements), TABLE, ledger, output="out")
 

@@ -3,11 +3,8 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +23,7 @@ from leastnoise._trusted.kernel import (
     UnpaidSeries,
     _periods,
 )
-from leastnoise._trusted.linop import Dense, Identity, Tree
+from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._trusted.table import Table
 
@@ -42,11 +39,11 @@ Row = tuple[int, ...]
 
 
 def measured(
-    noise: Noise,
-    *operators: Dense | Tree,
-    privacy: Privacy | None = None,
-    more_blocks: Sequence[Block] = (),
-) -> Measurements:
+    noise,
+    *operators,
+    privacy=None,
+    more_blocks=(),
+):
     """Measure each operator along time, by group and for all groups, and more blocks."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
@@ -72,7 +69,7 @@ KINDS = [
 
 
 @pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+def quiet(monkeypatch):
     """Remove the noise, so that the effect of a row is visible."""
     for noise in SAMPLERS:
         monkeypatch.setitem(
@@ -80,7 +77,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def rows_present(rows: Sequence[Row], period: int) -> Table:
+def rows_present(rows, period):
     """Return the rows that have come by the end of a period, and have not left."""
     present = [row for row in rows if row[2] <= period < row[3]]
     codes = {"month": [row[0] for row in present], "group": [row[1] for row in present]}
@@ -88,7 +85,7 @@ def rows_present(rows: Sequence[Row], period: int) -> Table:
     return Table(DOMAIN, codes, {"pay": amounts}, rows=len(present))
 
 
-def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tuple[np.ndarray, ...]]:
+def outputs(plan, late, tables):
     """Return the outputs of each closing for the rows present at that time."""
     closed, answers = _periods.ClosedPeriods(), []
     for table in tables:
@@ -99,15 +96,15 @@ def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tupl
     return answers
 
 
-def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
+def of_rows(plan, late, rows):
     return outputs(plan, late, [rows_present(rows, period) for period in range(PERIODS)])
 
 
 def loss(
-    plan: Measurements,
-    outputs_before: list[tuple[np.ndarray, ...]],
-    outputs_after: list[tuple[np.ndarray, ...]],
-) -> Fraction:
+    plan,
+    outputs_before,
+    outputs_after,
+):
     """Return the exact joint loss of all outputs: epsilon for Laplace, rho for Gaussian noise."""
     pairs = [
         pair
@@ -125,13 +122,13 @@ def loss(
     )
 
 
-def cost_of(plan: Measurements) -> Fraction:
+def cost_of(plan):
     """Return the one parameter of the cost of a plan."""
     (amount,) = parameters_by_name(cost(plan)).values()
     return amount
 
 
-def every_row(*, with_removed: bool) -> list[Row]:
+def every_row(*, with_removed):
     return [
         (period, group, start, end)
         for period in range(PERIODS)
@@ -141,9 +138,7 @@ def every_row(*, with_removed: bool) -> list[Row]:
     ]
 
 
-def neighbours(
-    late: str, *, with_removed: bool
-) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
+def neighbours(late, *, with_removed):
     """Return streams of up to two rows, each with neighbours that have one row more.
 
     The additional row is removed again where removed rows cost nothing.
@@ -163,12 +158,10 @@ def neighbours(
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("late", ["drop", "arrival"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
-def test_neighbouring_streams_lose_exactly_the_payment(
-    noise: Noise, operator: Dense, late: str
-) -> None:
+def test_neighbouring_streams_lose_exactly_the_payment(noise, operator, late):
     plan, outputs_of_rows = measured(noise, operator), {}
 
-    def outputs_of(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
+    def outputs_of(rows):
         if rows not in outputs_of_rows:
             outputs_of_rows[rows] = of_rows(plan, late, rows)
         return outputs_of_rows[rows]
@@ -186,9 +179,7 @@ def test_neighbouring_streams_lose_exactly_the_payment(
     assert max(losses) == cost_of(plan)
 
 
-def summed(
-    operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fraction(9, 2), **how: Any
-) -> Block:
+def summed(operator, measure="pay", scale=Fraction(9, 2), **how):
     return Block(
         (Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how
     )
@@ -197,9 +188,7 @@ def summed(
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("ends", [False, True], ids=["values", "ends"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS[:2], ids=["laplace", "gaussian"])
-def test_stream_sums_and_counts_lose_exactly_the_payment(
-    noise: Noise, operator: Dense, ends: bool
-) -> None:
+def test_stream_sums_and_counts_lose_exactly_the_payment(noise, operator, ends):
     """The additional row may be removed, or change its amount, in any period."""
     plan = measured(noise, operator, more_blocks=[summed(operator, ends=ends)])
     losses = []
@@ -224,7 +213,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(
     ids=["cells", "triangle"],
 )
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
-def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> None:
+def test_units_in_each_period_lose_the_payment(noise, operator):
     """The largest loss over all rows at each closing equals the payment."""
     budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
     privacy = Privacy(
@@ -235,7 +224,7 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
         plan = measured(noise, operator, privacy=privacy, more_blocks=[summed(operator, "people")])
     bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
 
-    def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
+    def released(groups):
         """Return the release of a unit with rows of these groups in every period."""
         tables = []
         for now_in in groups:
@@ -267,7 +256,7 @@ def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> N
 
 
 @pytest.mark.usefixtures("quiet")
-def test_replaced_late_row_costs_up_to_twice() -> None:
+def test_replaced_late_row_costs_up_to_twice():
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
     loss_of_replacement, *other_losses = (
@@ -287,7 +276,7 @@ def test_replaced_late_row_costs_up_to_twice() -> None:
 
 
 @pytest.mark.usefixtures("quiet")
-def test_adaptive_later_data_stay_within_the_budget() -> None:
+def test_adaptive_later_data_stay_within_the_budget():
     """Compute the joint distribution where the rows of period 2 depend on the output of 1."""
     domain = ln.Domain(month=[0, 1])
     scale = Fraction(3)
@@ -297,11 +286,11 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
     )
 
     @functools.cache
-    def exact(*months: tuple[int, ...]) -> list[int]:
+    def exact(*months):
         tables = [Table(domain, {"month": rows}, rows=len(rows)) for rows in months]
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
-    def log_chance(rows: list[int], added: list[int], at: tuple[int, int]) -> float:
+    def log_chance(rows, added, at):
         # two rows come if the first output is large
         second_rows = [
             *rows,
@@ -323,7 +312,7 @@ def test_adaptive_later_data_stay_within_the_budget() -> None:
     assert worst == pytest.approx(float(cost_of(plan)))
 
 
-def release_contract(plan: Measurements, late: str = "drop") -> ReleaseContract:
+def release_contract(plan, late="drop"):
     return ReleaseContract(
         domain=DOMAIN,
         privacy=plan.privacy,
@@ -344,18 +333,16 @@ ROWS: tuple[Row, ...] = tuple(
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Ledger:
+def book(tmp_path):
     return Ledger.create(tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2000)))
 
 
-def pay_and_resume(
-    book: Ledger, plan: Measurements
-) -> Callable[[Sequence[Row] | None, int], Series]:
+def pay_and_resume(book, plan):
     """Pay, and return a function that draws a period from its rows."""
     with book.running(1000) as run:
         Series.paid(release_contract(plan), None, book, output="out", run=run)
 
-    def resumed(rows: Sequence[Row] | None, period: int) -> Series:
+    def resumed(rows, period):
         entry = book.entries()[-1]
         run = f"{period}-{len(book.entries())}"
         return Series.resumed(
@@ -368,11 +355,11 @@ def pay_and_resume(
     return resumed
 
 
-def texts(values: tuple[np.ndarray, ...]) -> list[list[int]]:
+def texts(values):
     return [value.tolist() for value in values]
 
 
-def test_period_is_drawn_once_and_paid_once(book: Ledger, tmp_path: Path) -> None:
+def test_period_is_drawn_once_and_paid_once(book, tmp_path):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
     resumed, outputs_by_period = pay_and_resume(book, plan), []
@@ -390,16 +377,14 @@ def test_period_is_drawn_once_and_paid_once(book: Ledger, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("when", ["before the file", "after the file"])
-def test_killed_process_redraws_the_same_value(
-    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_killed_process_redraws_the_same_value(book, tmp_path, monkeypatch, when):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
     resumed = pay_and_resume(book, plan)
     resumed(ROWS, 0).period(state)
     writing, written_output = _periods.write_closed, []
 
-    def killed(file: Path, receipt: str, closed: _periods.ClosedPeriods) -> None:
+    def killed(file, receipt, closed):
         if when == "after the file":
             writing(file, receipt, closed)
             written_output.extend(texts(_periods.answers_of_last_period(plan, "month", closed)))
@@ -420,7 +405,7 @@ def test_killed_process_redraws_the_same_value(
     assert when == "before the file" or redrawn == written_output
 
 
-def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> None:
+def test_damaged_private_file_ends_the_series(book, tmp_path):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
     resumed = pay_and_resume(book, plan)
@@ -451,7 +436,7 @@ def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> N
     assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
 
 
-def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
+def test_series_along_an_attribute_does_nothing_else(tmp_path):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(release_contract(plan), rows_present(ROWS, 0), SeededEntropy(1))
 
@@ -465,7 +450,7 @@ def test_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
         ).period(tmp_path / "state")
 
 
-def gaussian_plan(bound: ln.PerCellBound | None, *more_blocks: Block) -> Measurements:
+def gaussian_plan(bound, *more_blocks):
     """Return a plan of units of up to three rows, with a bound on the rows in a cell."""
     privacy = Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound)
     return measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=privacy, more_blocks=more_blocks)
@@ -484,13 +469,13 @@ WITHOUT_PERIODS = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
     ],
     ids=["counts without periods", "sums of late rows", "limited sums"],
 )
-def test_series_with_an_undrawable_block_is_refused(block: Block, late: str, message: str) -> None:
+def test_series_with_an_undrawable_block_is_refused(block, late, message):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER, more_blocks=[block])
     with pytest.raises(InputError, match=message):
         release_contract(plan, late)
 
 
-def test_series_needs_a_bound_on_rows_in_each_period() -> None:
+def test_series_needs_a_bound_on_rows_in_each_period():
     for bound in (None, ln.PerCellBound(2, "month"), ONE_ROW_A_MONTH):
         assert release_contract(gaussian_plan(bound)).along == "month"
     for bound in (ln.PerCellBound(1, "group"), ln.PerCellBound(2, ["month", "group"])):
@@ -498,7 +483,7 @@ def test_series_needs_a_bound_on_rows_in_each_period() -> None:
             release_contract(gaussian_plan(bound))
 
 
-def test_undrawable_series_is_refused() -> None:
+def test_undrawable_series_is_refused():
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     with pytest.raises(InputError, match="one of 'drop', 'arrival'"):
         release_contract(plan, "never")
@@ -513,7 +498,7 @@ def test_undrawable_series_is_refused() -> None:
         ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
 
 
-def test_period_noise_has_the_scale_of_its_rows() -> None:
+def test_period_noise_has_the_scale_of_its_rows():
     domain = ln.Domain(month=[0, 1, 2], group=ln.Coded(4000))
     weights = np.array([1, 2, 1])
     block = Block(
@@ -529,7 +514,7 @@ def test_period_noise_has_the_scale_of_its_rows() -> None:
     )
 
 
-def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
+def test_change_after_payment_is_not_drawn(book, tmp_path):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
     series = pay_and_resume(book, plan)(ROWS, 0)
@@ -543,15 +528,13 @@ def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None
     assert len(book.pending(book.entries()[0]).steps) == 1
 
 
-def test_other_measurement_with_same_text_is_refused(
-    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_measurement_with_same_text_is_refused(book, tmp_path, monkeypatch):
     """The private file refuses it before the record, and the recorded step afterwards."""
     state = tmp_path / "people.private"
     resumed = pay_and_resume(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
     other_contract = release_contract(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
 
-    def killed(*_: object) -> None:
+    def killed(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("leastnoise._trusted.kernel._series.answers_of_last_period", killed)
@@ -577,7 +560,7 @@ def test_other_measurement_with_same_text_is_refused(
         ).period(state)
 
 
-def test_fingerprint_covers_answers_and_noise() -> None:
+def test_fingerprint_covers_answers_and_noise():
     """Vary answers, scales, weights, largest amounts, kind of noise, mode and grid."""
     gaussian = Noise.DISCRETE_GAUSSIAN
     plan = measured(gaussian, LOWER, more_blocks=[summed(LOWER)])
@@ -612,7 +595,7 @@ def test_fingerprint_covers_answers_and_noise() -> None:
     assert _periods.fingerprint_measurements(equal_plan, "month", "drop") in prints
 
 
-def test_arrival_counts_a_replaced_row_once() -> None:
+def test_arrival_counts_a_replaced_row_once():
     """A row that replaces a removed row adds nothing to the largest count so far."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     stream = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
@@ -628,7 +611,7 @@ def test_arrival_counts_a_replaced_row_once() -> None:
 
 
 @pytest.mark.parametrize(("in_file", "in_ledger"), [(2, 0), (3, 1), (0, 1), (1, 3)])
-def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, in_ledger: int) -> None:
+def test_private_file_must_match_the_ledger(tmp_path, in_file, in_ledger):
     """It has the periods that the ledger has drawn, or one more whose record was lost."""
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
@@ -646,7 +629,7 @@ leastnoise needs it, unchanged.
 """
 
 
-def test_private_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+def test_private_file_of_an_earlier_version_is_read(tmp_path):
     """A paid series could not go on if any byte of the format changed."""
     state = tmp_path / "people.private"
     state.write_text(PRIVATE_FILE, encoding="ascii")
@@ -660,7 +643,7 @@ def test_private_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [0, 1, 2])
-def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) -> None:
+def test_private_file_with_another_line_is_refused(tmp_path, line):
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=1))
     lines = state.read_text().split("\n")
@@ -690,7 +673,7 @@ def test_private_file_with_another_line_is_refused(tmp_path: Path, line: int) ->
             _periods.read_closed(state, "payment", 1)
 
 
-def test_noise_of_other_rows_is_not_added() -> None:
+def test_noise_of_other_rows_is_not_added():
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     closed = _periods.close_period(
         plan, "month", "drop", rows_present(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
@@ -701,16 +684,14 @@ def test_noise_of_other_rows_is_not_added() -> None:
         )
 
 
-def test_two_threads_do_not_draw_a_period_as_two_steps(
-    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_do_not_draw_a_period_as_two_steps(book, tmp_path, monkeypatch):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
     other_thread = []
     series = pay_and_resume(book, plan)(ROWS, 1)
     series.period(state)
 
-    def meanwhile(*arguments: object) -> str:
+    def meanwhile(*arguments):
         if not other_thread:
             other_thread.append("another thread")
             other_thread.append(texts(series.period(state)))

@@ -1,7 +1,6 @@
 """Trees of blocks of a plane or a line, and the least cost of a partition."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -123,14 +122,14 @@ FAULTS: dict[str, BlockTree] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_blocks_must_form_a_tree(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_must_form_a_tree(fault, monkeypatch):
     """Untrusted code proposes the tree."""
     monkeypatch.setattr(plane, "block_tree", lambda *_: FAULTS[fault])
     with pytest.raises(InternalError, match="do not form a tree"):
         order_counts_by_tree(np.ones((2, 3), dtype=np.int64))
 
 
-def test_tree_choice_follows_the_cost_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tree_choice_follows_the_cost_only(monkeypatch):
     flat = BlockTree(
         shape=(2, 3),
         order=np.arange(6)[::-1],
@@ -227,6 +226,6 @@ X = np.array([[1, 2], [3, 4]])
         (lambda: block_tree(2, -1), "width must be a whole number from 1"),
     ],
 )
-def test_bad_arguments_are_refused(call: Callable[[], object], message: str) -> None:
+def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()

@@ -54,7 +54,7 @@ BASES = [np.array([[2, 0, 1], [0, 3, 1]]), np.array([[0, 0, 0], [5, 0, 5]])]
 
 @pytest.mark.parametrize("share", ["1/2", "1/4", "9/10"])
 @pytest.mark.parametrize(("neighbours", "rows"), [("add_remove", 2), ("replace", 1)])
-def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share) -> None:
+def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share):
     selection = QuantileSelection(
         attribute="age", by=("sex",), share=share, cells=CELLS, epsilon=EPSILON
     )
@@ -71,7 +71,7 @@ def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share) -> No
 
 
 @pytest.mark.parametrize("share", ["1/2", "1/4", "9/10"])
-def test_distance_changes_by_at_most_its_sensitivity(share) -> None:
+def test_distance_changes_by_at_most_its_sensitivity(share):
     selection = QuantileSelection(attribute="age", share=share, cells=4, epsilon=1)
     most = selection.sensitivity * selection.share.denominator
     changed = set()
@@ -86,7 +86,7 @@ def test_distance_changes_by_at_most_its_sensitivity(share) -> None:
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(3, 2), (1, 3), (700, 3)])
-def test_geometric_numbers_have_their_law(numerator, denominator) -> None:
+def test_geometric_numbers_have_their_law(numerator, denominator):
     draws = geometric(numerator, denominator, 200_000, SeededEntropy(5))
     for least in (1, 2, 5, 300):
         expected = math.exp(-least * denominator / numerator)
@@ -95,7 +95,7 @@ def test_geometric_numbers_have_their_law(numerator, denominator) -> None:
     assert draws.min() >= 0
 
 
-def test_geometric_numbers_are_cut_and_never_wrap() -> None:
+def test_geometric_numbers_are_cut_and_never_wrap():
     draws = geometric(2**56 - 1, 1, 2000, SeededEntropy(5))
     assert draws.min() >= 0
     assert draws.max() < 2**62
@@ -103,7 +103,7 @@ def test_geometric_numbers_are_cut_and_never_wrap() -> None:
 
 
 @pytest.mark.slow
-def test_chosen_cells_have_the_stated_law() -> None:
+def test_chosen_cells_have_the_stated_law():
     counts = np.array([8, 0, 2, 6])  # of which a scale that is wrong by a tenth is seen
     selection = QuantileSelection(attribute="age", share="1/4", cells=4, epsilon="1/2")
     groups = 10_000
@@ -113,7 +113,7 @@ def test_chosen_cells_have_the_stated_law() -> None:
     assert (np.abs(frequencies - law) < 4.5 * np.sqrt(law * (1 - law) / groups)).all()
 
 
-def test_huge_counts_are_cut_and_do_not_fail() -> None:
+def test_huge_counts_are_cut_and_do_not_fail():
     counts = np.array([[2**62, 2**62, -(2**62)]])
     selection = QuantileSelection(attribute="age", share="1/1024", cells=3, epsilon=1)
     assert selection.draw(counts, 1, SeededEntropy(1)).tolist() == [0]
@@ -128,14 +128,14 @@ def test_huge_counts_are_cut_and_do_not_fail() -> None:
         ({"by": ("age",)}, "must be different names"),
     ],
 )
-def test_quantile_selection_refuses_other_numbers(arguments, message) -> None:
+def test_quantile_selection_refuses_other_numbers(arguments, message):
     with pytest.raises(InputError, match=message):
         QuantileSelection(
             **{"attribute": "age", "share": "1/2", "cells": 5, "epsilon": 1, **arguments}
         )
 
 
-def test_long_epsilon_is_refused_before_it_is_drawn() -> None:
+def test_long_epsilon_is_refused_before_it_is_drawn():
     selection = QuantileSelection(attribute="age", share="1/2", cells=5, epsilon=Fraction(1, 2**57))
     with pytest.raises(InputError, match="epsilon must be larger"):
         selection.scale(1)
@@ -145,7 +145,7 @@ def rows_of(domain, ages, sexes):
     return Table(domain, {"age": np.array(ages), "sex": np.array(sexes)})
 
 
-def test_series_chooses_cells_by_group_and_charges_them() -> None:
+def test_series_chooses_cells_by_group_and_charges_them():
     rows = rows_of(LINE, [0] * 50 + [4] * 90, [0] * 50 + [1] * 90)
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="2/3")
@@ -155,7 +155,7 @@ def test_series_chooses_cells_by_group_and_charges_them() -> None:
         series.choose_quantile_cells(selection)
 
 
-def test_series_charges_a_choice_half_its_square_as_rho() -> None:
+def test_series_charges_a_choice_half_its_square_as_rho():
     rows = rows_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(ZCDP("1/2"))), rows, SeededEntropy(3))
     series.choose_quantile_cells(
@@ -164,7 +164,7 @@ def test_series_charges_a_choice_half_its_square_as_rho() -> None:
     assert str(series.left()) == "rho = 0.375"
 
 
-def test_rows_without_a_value_are_in_no_group() -> None:
+def test_rows_without_a_value_are_in_no_group():
     domain = Domain(age=Integers(0, 4).with_hidden(True), sex=["F", "M"])
     rows = rows_of(domain, [2] * 40 + [5] * 400, [0] * 440)
     series = UnpaidSeries(many_steps(domain, Privacy(PureDP(9))), rows, SeededEntropy(3))
@@ -172,7 +172,7 @@ def test_rows_without_a_value_are_in_no_group() -> None:
     assert series.choose_quantile_cells(selection).tolist() == [2]
 
 
-def test_series_refuses_another_class_and_unknown_columns() -> None:
+def test_series_refuses_another_class_and_unknown_columns():
     rows = rows_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     with pytest.raises(InputError, match="a QuantileSelection"):
@@ -183,7 +183,7 @@ def test_series_refuses_another_class_and_unknown_columns() -> None:
         )
 
 
-def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
+def test_recorded_cells_are_not_drawn_again(tmp_path):
     contract = many_steps(LINE, Privacy(PureDP(1)))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="1/2")
     ledger = Ledger.create(tmp_path / "people.ledger", "people", contract.privacy)

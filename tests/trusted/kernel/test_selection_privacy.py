@@ -5,9 +5,7 @@ its noise is exact (PROOFS), so what it loses follows from the scale.
 """
 
 import itertools
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +26,7 @@ PRIVACIES = [(neighbours, rows) for neighbours in ("add_remove", "replace") for 
 every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
 
 
-def changes(rows: int) -> list[tuple[int, ...]]:
+def changes(rows):
     """Return what a unit of up to ``rows`` rows can add to four cells, nothing first."""
     units = itertools.chain.from_iterable(
         itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1)
@@ -38,7 +36,7 @@ def changes(rows: int) -> list[tuple[int, ...]]:
     ]
 
 
-def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) -> Any:
+def choose(selection, counts, neighbours, rows):
     """Choose on a table of these counts, as a series does."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     names = selection.attributes
@@ -51,11 +49,11 @@ def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) 
 
 
 def worst(
-    law: Callable[[tuple[int, ...]], Any],
-    neighbours: str,
-    rows: int,
-    loss: Callable[[Any, Any], Any],
-) -> Any:
+    law,
+    neighbours,
+    rows,
+    loss,
+):
     """Return the largest loss over all pairs of neighbouring counts."""
     largest = 0
     for base in BASES:
@@ -75,11 +73,11 @@ COSTS = {
 }
 
 
-def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
+def loss_of_cost(selection, neighbours, rows):
     """Return the largest change of the cost over the scale of its noise."""
     scales: list[Fraction] = []
 
-    def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:
+    def sampler(numerator, denominator, count, entropy):
         assert count == 1
         scales.append(Fraction(numerator, denominator))
         return np.zeros(1, dtype=np.int64)
@@ -98,13 +96,13 @@ def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
 
 @every_privacy
 @pytest.mark.parametrize("way", COSTS)
-def test_least_cost_choice_loses_at_most_epsilon(way: str, neighbours: str, rows: int) -> None:
+def test_least_cost_choice_loses_at_most_epsilon(way, neighbours, rows):
     """Some pair loses nearly all of epsilon."""
     assert EPSILON * Fraction(2, 3) < loss_of_cost(COSTS[way], neighbours, rows) <= EPSILON
 
 
 @pytest.mark.parametrize("way", COSTS)
-def test_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_noise_of_a_least_cost_is_added_to_it(monkeypatch, way):
     noisy_costs = []
     for noise in (0, 12345):
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))

@@ -8,8 +8,6 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
     ApproxDP,
-    Budget,
     Charge,
     GaussianCost,
     Noise,
@@ -54,22 +51,20 @@ DOMAIN = Domain(age=Integers(0, 7))
 TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
 
 
-def adaptive_contract(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
+def adaptive_contract(budget=PureDP(1), **privacy):  # noqa: B008 - frozen
     return many_steps(DOMAIN, Privacy(budget, **privacy))
 
 
-def step(
-    budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object
-) -> Measurements:
+def step(budget, mechanism=Noise.DISCRETE_LAPLACE, **privacy):
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
     return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)
 
 
-def least(epsilon: str) -> LeastCost:
+def least(epsilon):
     return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
 
 
-def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
+def test_columns_that_were_not_read_are_refused_unpaid(ledger):
     domain = Domain(age=Integers(0, 7), sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)})
     blocks = (Block((Factor(("age",), Identity(8)),), Fraction(9)), Block((), Fraction(99), "pay"))
     measurements = Measurements(
@@ -105,9 +100,7 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     assert (series.left().epsilon, ledger.entries()) == (1, ())
 
 
-def test_series_is_paid_before_its_first_step(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_series_is_paid_before_its_first_step(ledger, monkeypatch):
     plan = adaptive_contract()
     series = Series.paid(plan, TABLE, ledger, output="out", description="two steps")
     (entry,) = ledger.entries()
@@ -154,15 +147,15 @@ def test_series_is_paid_before_its_first_step(
     ],
 )
 def test_steps_are_charged_in_the_budget_definition(
-    budget: Budget, pure: str, remaining_budget: Budget, mechanism: str, expected_left: str
-) -> None:
+    budget, pure, remaining_budget, mechanism, expected_left
+):
     series = UnpaidSeries(adaptive_contract(budget), TABLE, SeededEntropy(1))
     series.choose(least(pure))
     series.measure(step(remaining_budget, mechanism))
     assert str(series.left()) == expected_left
 
 
-def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_that_fails_stays_charged(monkeypatch):
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
@@ -179,23 +172,23 @@ def test_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
         *(({"attributes": names}, "one name or two") for names in (("age", "age"), ())),
     ],
 )
-def test_impossible_choice_is_refused_uncharged(public: dict[str, Any], refused: str) -> None:
+def test_impossible_choice_is_refused_uncharged(public, refused):
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=refused):
         series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
     assert series.left().epsilon == 1
 
 
-def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
+def test_foreign_class_is_not_kept_by_a_series(ledger):
     paid = Series.paid(adaptive_contract(), TABLE, ledger, output="out")
 
     class Twin(Series):
         __slots__ = ()
 
-        def __hash__(self) -> int:
+        def __hash__(self):
             return hash(paid)
 
-        def __eq__(self, other: object) -> bool:
+        def __eq__(self, other):
             return True
 
     twin = object.__new__(Twin)
@@ -206,7 +199,7 @@ def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
         twin.measure(step(PureDP(10**6)))
 
 
-def test_only_selections_of_the_kernel_are_drawn() -> None:
+def test_only_selections_of_the_kernel_are_drawn():
     class Cheap(LeastCost):
         pass
 
@@ -221,7 +214,7 @@ def test_only_selections_of_the_kernel_are_drawn() -> None:
     assert series.left().epsilon == 1
 
 
-def test_nothing_leads_from_a_series_to_the_rows() -> None:
+def test_nothing_leads_from_a_series_to_the_rows():
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
     private_values = [
@@ -235,11 +228,11 @@ def test_nothing_leads_from_a_series_to_the_rows() -> None:
 class Known(SeededEntropy):
     """An entropy source with fixed words."""
 
-    def words(self, count: int) -> Any:
+    def words(self, count):
         return np.zeros(count, dtype=np.uint64)
 
 
-def test_series_gives_no_access_to_rows() -> None:
+def test_series_gives_no_access_to_rows():
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
@@ -253,7 +246,7 @@ def test_series_gives_no_access_to_rows() -> None:
             delattr(series, name)
 
 
-def test_unpaid_draws_are_not_private() -> None:
+def test_unpaid_draws_are_not_private():
     for source in (SystemEntropy(), Known(0)):
         series = UnpaidSeries(adaptive_contract(), TABLE, source)
         assert (series.private, series.receipt) == (False, None)
@@ -272,7 +265,7 @@ def test_unpaid_draws_are_not_private() -> None:
         {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCellBound(1, "age")},
     ],
 )
-def test_series_rejects_rows_of_another_unit(unit: dict[str, Any]) -> None:
+def test_series_rejects_rows_of_another_unit(unit):
     table = Table(DOMAIN, {"age": [0]}, **unit)
     with pytest.raises(InputError, match="another privacy unit"):
         UnpaidSeries(adaptive_contract(unit_column="id", max_rows=2), table, SeededEntropy(1))
@@ -282,7 +275,7 @@ def test_series_rejects_rows_of_another_unit(unit: dict[str, Any]) -> None:
 TOO_EXPENSIVE = (PureDP("1/2"), Privacy(PureDP("1/4")))
 
 
-def test_refused_series_costs_nothing(ledger: Ledger) -> None:
+def test_refused_series_costs_nothing(ledger):
     other_table = Table(Domain(age=Integers(0, 8)), {"age": [1]})
     with pytest.raises(InputError, match="with another domain"):
         Series.paid(adaptive_contract(), other_table, ledger, output="out")
@@ -298,7 +291,7 @@ def test_refused_series_costs_nothing(ledger: Ledger) -> None:
     assert ledger.entries() == ()
 
 
-def test_refused_step_costs_nothing() -> None:
+def test_refused_step_costs_nothing():
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=r"must protect the unit of its series, .*; got one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
@@ -308,12 +301,12 @@ def test_refused_step_costs_nothing() -> None:
     assert series.left().epsilon == 1
 
 
-def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_cannot_together_overspend(monkeypatch):
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     gate = threading.Barrier(8)
     real = _series.unspent_charge
 
-    def slow(budget: Budget, spent_charge: Charge) -> Charge:
+    def slow(budget, spent_charge):
         # without a lock another thread would come between check and charge
         time.sleep(0.005)
         return real(budget, spent_charge)
@@ -321,7 +314,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_series, "unspent_charge", slow)
     successes: list[int] = []
 
-    def run() -> None:
+    def run():
         gate.wait()
         try:
             series.choose(least("1/3"))
@@ -338,7 +331,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     assert (len(successes), series.left().epsilon) == (3, 0)
 
 
-def test_forked_process_cannot_spend_again() -> None:
+def test_forked_process_cannot_spend_again():
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     reading, writing = os.pipe()
     child = os.fork()
@@ -357,8 +350,8 @@ def test_forked_process_cannot_spend_again() -> None:
     assert series.left().epsilon == 1
 
 
-def test_unpaid_series_draws_from_its_entropy() -> None:
-    def values_drawn_from(entropy: SeededEntropy) -> list[list[int]]:
+def test_unpaid_series_draws_from_its_entropy():
+    def values_drawn_from(entropy):
         series_pair = (
             series_on_rows(adaptive_contract(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2)
         )
@@ -373,7 +366,7 @@ def test_unpaid_series_draws_from_its_entropy() -> None:
     assert first_draw != second_draw
 
 
-def test_paid_series_accepts_no_other_noise_source(ledger: Ledger) -> None:
+def test_paid_series_accepts_no_other_noise_source(ledger):
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
     # and not of the class that it was asked of
@@ -384,17 +377,15 @@ MU_SQUARED = Fraction(1, 16)
 WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
 
 
-def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> ReleaseContract:
+def gaussian(square=MU_SQUARED, budget=WITHIN):
     return replace(adaptive_contract(budget), shared_mu_squared=square)
 
 
-def part(share: str) -> Measurements:
+def part(share):
     return step(ZCDP(MU_SQUARED / 2 * Fraction(share)), Noise.ROUNDED_GAUSSIAN)
 
 
-def test_gaussian_steps_share_out_their_mu_squared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gaussian_steps_share_out_their_mu_squared(tmp_path, monkeypatch):
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
     series = Series.paid(gaussian(), TABLE, book, output="out")
     assert series.receipt is not None
@@ -431,7 +422,7 @@ def test_gaussian_steps_share_out_their_mu_squared(
     ],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
-def test_gaussian_series_takes_rounded_gaussian_only(other_step: Any) -> None:
+def test_gaussian_series_takes_rounded_gaussian_only(other_step):
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
     run_step = series.choose if isinstance(other_step, LeastCost) else series.measure
     with pytest.raises(
@@ -442,7 +433,7 @@ def test_gaussian_series_takes_rounded_gaussian_only(other_step: Any) -> None:
     assert series.left() == Charge(rho=MU_SQUARED / 2)
 
 
-def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path: Path) -> None:
+def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path):
     budget = GDP(MU_SQUARED)
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
     series = Series.paid(adaptive_contract(budget), TABLE, book, output="out")
@@ -462,8 +453,8 @@ def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path: Path) -> None:
 
 
 def test_gaussian_terms_stay_within_epsilon_and_delta(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     for refused in (PureDP(1), ZCDP(1)):
         with pytest.raises(InputError, match="mu-squared composition requires"):
             gaussian(budget=refused)

@@ -1,10 +1,8 @@
 """Units with rows in all periods of a series: allowances, frozen counts, and costs."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -44,9 +42,7 @@ AMOUNTS = (2, -1)
 Rows = Sequence[tuple[str, int, int]]
 
 
-def plan_of(
-    most: int, per_period: int | None, noise: Noise, operator: Any, *measures: str
-) -> Measurements:
+def plan_of(most, per_period, noise, operator, *measures):
     """Return a plan of counts along time, by group and in total, or of amounts of units."""
     bound = None if per_period is None else ln.PerCellBound(per_period, "month")
     budget = ln.PureDP(10**6) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(10**6)
@@ -57,7 +53,7 @@ def plan_of(
     return Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=tuple(blocks))
 
 
-def contract(plan: Measurements) -> ReleaseContract:
+def contract(plan):
     return ReleaseContract(
         domain=DOMAIN,
         privacy=plan.privacy,
@@ -69,7 +65,7 @@ def contract(plan: Measurements) -> ReleaseContract:
     )
 
 
-def read_rows(plan: Measurements, rows: Rows, allowance: Any, source: Any = pa.table) -> Table:
+def read_rows(plan, rows, allowance, source=pa.table):
     columns = [*zip(*rows, strict=True)] or [(), (), ()]
     arrow = pa.table(
         {
@@ -90,7 +86,7 @@ def read_rows(plan: Measurements, rows: Rows, allowance: Any, source: Any = pa.t
     )
 
 
-def allowance_after(plan: Measurements, closed: _periods.ClosedPeriods) -> Any:
+def allowance_after(plan, closed):
     """Return what a reading begins with once some periods are closed."""
     fresh = row_allowance(contract(plan), None, None, None)
     if fresh is None or closed.used is None:
@@ -98,7 +94,7 @@ def allowance_after(plan: Measurements, closed: _periods.ClosedPeriods) -> Any:
     return type(fresh)("month", plan.privacy.max_rows, closed.used)
 
 
-def tables_of(plan: Measurements, stream: Sequence[Rows]) -> Iterator[Table]:
+def tables_of(plan, stream):
     """Give the table of each closing, read as the series reads it."""
     closed = _periods.ClosedPeriods()
     for rows in stream:
@@ -107,7 +103,7 @@ def tables_of(plan: Measurements, stream: Sequence[Rows]) -> Iterator[Table]:
         closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
 
 
-def frozen_counts(plan: Measurements, stream: Sequence[Rows]) -> list[list[int]]:
+def frozen_counts(plan, stream):
     """Return the frozen counts by period and group once all periods are closed."""
     closed = _periods.ClosedPeriods()
     for table in tables_of(plan, stream):
@@ -118,12 +114,12 @@ def frozen_counts(plan: Measurements, stream: Sequence[Rows]) -> list[list[int]]
     return counts
 
 
-def totals(plan: Measurements, stream: Sequence[Rows]) -> list[int]:
+def totals(plan, stream):
     return [sum(groups) for groups in frozen_counts(plan, stream)]
 
 
 @pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+def quiet(monkeypatch):
     """Draw no noise, so that what a unit shifts is seen."""
     for noise in SAMPLERS:
         monkeypatch.setitem(
@@ -135,7 +131,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 Outputs = list[list[np.ndarray]]
 
 
-def outputs(plan: Measurements, tables: Sequence[Table]) -> Outputs:
+def outputs(plan, tables):
     closed, answers = _periods.ClosedPeriods(), []
     for table in tables:
         closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
@@ -143,26 +139,26 @@ def outputs(plan: Measurements, tables: Sequence[Table]) -> Outputs:
     return answers
 
 
-def scaled_answers(plan: Measurements, closed: _periods.ClosedPeriods) -> list[np.ndarray]:
+def scaled_answers(plan, closed):
     """Return the answers of the last closed period, by block, in multiples of its scale."""
     answers = _periods.answers_of_last_period(plan, "month", closed)
     scales = [float(block.scale) for block in plan.blocks]
     return [block_answers / scale for block_answers, scale in zip(answers, scales, strict=True)]
 
 
-def first_blocks(plan: Measurements, all_outputs: Outputs) -> np.ndarray:
+def first_blocks(plan, all_outputs):
     """Return what a plan outputs, from the outputs of one that begins with its blocks."""
     return np.concatenate([block for period in all_outputs for block in period[: len(plan.blocks)]])
 
 
-def loss(plan: Measurements, outputs_before: Outputs, outputs_after: Outputs) -> float:
+def loss(plan, outputs_before, outputs_after):
     shifts = first_blocks(plan, outputs_before) - first_blocks(plan, outputs_after)
     if plan.noise is Noise.DISCRETE_LAPLACE:
         return float(np.abs(shifts).sum())
     return float((shifts**2).sum() / 2)
 
 
-def cost_of(plan: Measurements) -> float:
+def cost_of(plan):
     """Return the one parameter of the cost of a plan."""
     (amount,) = parameters_by_name(cost(plan)).values()
     return float(amount)
@@ -177,11 +173,11 @@ LIMITS = [(1, None), (2, None), (2, 1), (3, 2), (4, 2), (6, 2)]
 Stream = tuple[tuple[int, ...], ...]
 
 
-def streams(periods: int) -> Iterator[Stream]:
+def streams(periods):
     return itertools.product(IN_PERIOD, repeat=periods)
 
 
-def tables_of_streams(plan: Measurements, other_rows: Sequence[Rows]) -> dict[Stream, Table]:
+def tables_of_streams(plan, other_rows):
     """Read the rows of a unit next to others, for all its streams and their beginnings."""
     # Rows of a later period may still change.
     later = [("unit", PERIODS - 1, 1)] * 2
@@ -200,7 +196,7 @@ def tables_of_streams(plan: Measurements, other_rows: Sequence[Rows]) -> dict[St
     return tables
 
 
-def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[Stream, Outputs]:
+def outputs_of_streams(plan, tables):
     """Return the outputs of all whole streams; those that begin alike share their first periods."""
     closed = {(): _periods.ClosedPeriods()}
     outputs_of: dict[Stream, Outputs] = {(): []}
@@ -216,7 +212,7 @@ def outputs_of_streams(plan: Measurements, tables: dict[Stream, Table]) -> dict[
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("most", "per_period"), LIMITS, ids=str)
-def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int | None) -> None:
+def test_unit_in_a_series_loses_at_most_the_payment(most, per_period):
     """Try all streams of one unit next to another one; most plans lose all of the payment."""
     noises = (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
     measures = ((), ("people",), ("people", "paid"))
@@ -259,9 +255,7 @@ def test_unit_in_a_series_loses_at_most_the_payment(most: int, per_period: int |
         (6, 2, [2, 2, 2]),
     ],
 )
-def test_rows_are_kept_up_to_the_allowance(
-    most: int, per_period: int | None, counts: list[int]
-) -> None:
+def test_rows_are_kept_up_to_the_allowance(most, per_period, counts):
     """A unit has three rows a period, closed one by one or all at once, from any source."""
     plan = plan_of(most, per_period, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS) for _ in range(3)]
@@ -278,7 +272,7 @@ def test_rows_are_kept_up_to_the_allowance(
         assert frozen.reshape(PERIODS, GROUPS).sum(axis=1).tolist() == counts
 
 
-def test_rows_of_later_and_closed_periods_use_nothing() -> None:
+def test_rows_of_later_and_closed_periods_use_nothing():
     """Late rows and rows of later periods do not use the allowance."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     early = [("ann", 2, 0)] * 5
@@ -287,7 +281,7 @@ def test_rows_of_later_and_closed_periods_use_nothing() -> None:
     assert totals(plan, [[("ann", 0, 0)], [*late, ("ann", 1, 0)], early]) == [1, 1, 0]
 
 
-def test_units_have_allowances_of_their_own() -> None:
+def test_units_have_allowances_of_their_own():
     plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     stream = [
         [("ann", 0, 0), ("bob", 1, 0)],
@@ -297,7 +291,7 @@ def test_units_have_allowances_of_their_own() -> None:
     assert frozen_counts(plan, stream) == [[1, 0], [1, 0], [0, 1]]
 
 
-def test_amounts_of_units_have_an_allowance_in_cells() -> None:
+def test_amounts_of_units_have_an_allowance_in_cells():
     """Rows of one cell use one unit of it; rows, counts and totals have separate allowances."""
     plan = plan_of(3, None, Noise.DISCRETE_GAUSSIAN, LOWER, "people", "paid")
     rows = [("ann", period, group) for period in range(PERIODS) for group in (0, 0, 1)]
@@ -322,7 +316,7 @@ def test_amounts_of_units_have_an_allowance_in_cells() -> None:
     }
 
 
-def test_total_of_zero_uses_a_cell_of_the_allowance() -> None:
+def test_total_of_zero_uses_a_cell_of_the_allowance():
     """Otherwise the remaining allowance would depend on the sizes of a unit's amounts."""
     plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER, "paid")
     stream = [[("ann", 0, 1), ("bob", 1, 0)], [("ann", 1, 0), ("bob", 1, 0)], []]
@@ -336,7 +330,7 @@ def test_total_of_zero_uses_a_cell_of_the_allowance() -> None:
 @pytest.mark.parametrize(
     "groups", [[[[0], [0, 1], [1, 2]], None], [None, [[0, 1]]]], ids=["windows", "levels"]
 )
-def test_units_in_groups_need_no_bound_on_all_periods(groups: Any) -> None:
+def test_units_in_groups_need_no_bound_on_all_periods(groups):
     """A window may need rows of closed periods, which an allowance leaves out."""
     people = UnitCount(["month", "group"], groups)
     domain = ln.Domain(
@@ -364,13 +358,13 @@ def test_units_in_groups_need_no_bound_on_all_periods(groups: Any) -> None:
             )
 
 
-def test_unit_ids_are_read_as_one_in_every_period() -> None:
+def test_unit_ids_are_read_as_one_in_every_period():
     plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     stream = [[("17", 0, 0)], [("17.0", 1, 0)], [("17.00", 2, 0)]]
     assert totals(plan, stream) == [1, 0, 0]
 
 
-def test_closing_needs_the_record_of_used_rows() -> None:
+def test_closing_needs_the_record_of_used_rows():
     """A table read without the record, or with the record of another period, is refused."""
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     rows = [("ann", period, 0) for period in range(PERIODS)]
@@ -401,7 +395,7 @@ def test_closing_needs_the_record_of_used_rows() -> None:
             _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
 
 
-def test_reader_refuses_an_allowance_of_another_bound() -> None:
+def test_reader_refuses_an_allowance_of_another_bound():
     plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
     allowance = row_allowance(contract(plan), None, None, None)
     frame = pa.table({"id": ["ann"], "month": [0], "group": [0]})
@@ -419,7 +413,7 @@ def test_reader_refuses_an_allowance_of_another_bound() -> None:
         )
 
 
-def test_record_beyond_the_bound_is_not_closed() -> None:
+def test_record_beyond_the_bound_is_not_closed():
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     table = read_rows(plan, [("ann", 0, 0)] * 2, allowance_after(plan, _periods.ClosedPeriods()))
     use = open_content(table).use
@@ -430,14 +424,14 @@ def test_record_beyond_the_bound_is_not_closed() -> None:
         )
 
 
-def test_series_without_total_bound_needs_no_allowance() -> None:
+def test_series_without_total_bound_needs_no_allowance():
     for most, per_period, needs in ((6, 2, False), (7, 2, False), (5, 2, True), (6, None, True)):
         plan = plan_of(most, per_period, Noise.DISCRETE_GAUSSIAN, LOWER)
         assert (row_allowance(contract(plan), None, None, None) is not None) is needs
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Ledger:
+def book(tmp_path):
     return Ledger.create(
         tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2 * 10**6), unit_column="id")
     )
@@ -446,12 +440,12 @@ def book(tmp_path: Path) -> Ledger:
 class Holder:
     """Runs of a series, each of which opens its ledger and its private file anew."""
 
-    def __init__(self, book: Ledger, plan: Measurements, state: Path) -> None:
+    def __init__(self, book, plan, state):
         self.book, self.plan, self.state, self.runs = book, plan, state, 0
         with book.running(1000) as run:
             Series.paid(contract(plan), None, book, output="out", run=run)
 
-    def run(self, rows: Rows, periods: int) -> None:
+    def run(self, rows, periods):
         """Read the rows, and draw up to a number of periods."""
         self.runs += 1
         entry = self.book.entries()[-1]
@@ -462,7 +456,7 @@ class Holder:
         for _ in range(periods):
             series.period(self.state)
 
-    def frozen(self) -> list[int]:
+    def frozen(self):
         """Return the frozen counts by period, from the private file."""
         owner = self.state.read_text().split("\n")[1].split('"')[1]
         closed = _periods.read_closed(self.state, owner, len(self.steps))
@@ -470,19 +464,17 @@ class Holder:
         return [int(number) for number in counts.reshape(PERIODS, -1).sum(axis=1)]
 
     @property
-    def steps(self) -> tuple[Any, ...]:
+    def steps(self):
         return self.book.pending(self.book.entries()[-1]).steps
 
 
-def rows_in(*periods: int) -> list[tuple[str, int, int]]:
+def rows_in(*periods):
     return [(unit, period, 0) for period in periods for unit in ("ann", "bob")]
 
 
 @pytest.mark.parametrize("when", ["before the file", "after the file"])
 @pytest.mark.parametrize("period", range(PERIODS))
-def test_killed_run_counts_rows_of_a_unit_once(
-    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, period: int
-) -> None:
+def test_killed_run_counts_rows_of_a_unit_once(book, tmp_path, monkeypatch, when, period):
     """After a kill at any period the next run reuses the first run's allowance or counts."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
@@ -490,7 +482,7 @@ def test_killed_run_counts_rows_of_a_unit_once(
         holder.run(rows_in(*range(PERIODS)), closed)
     writing = _periods.write_closed
 
-    def killed(*parts: Any) -> None:
+    def killed(*parts):
         if when == "after the file":
             writing(*parts)
         raise KeyboardInterrupt
@@ -509,7 +501,7 @@ def test_killed_run_counts_rows_of_a_unit_once(
     assert holder.frozen() == expected
 
 
-def test_private_file_names_no_unit(book: Ledger, tmp_path: Path) -> None:
+def test_private_file_names_no_unit(book, tmp_path):
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
     holder.run(rows_in(0), 1)
@@ -526,7 +518,7 @@ def test_private_file_names_no_unit(book: Ledger, tmp_path: Path) -> None:
         allowance.__reduce__()
 
 
-def test_lost_or_changed_record_ends_the_series(book: Ledger, tmp_path: Path) -> None:
+def test_lost_or_changed_record_ends_the_series(book, tmp_path):
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
     holder.run(rows_in(0), 1)
@@ -545,7 +537,7 @@ def test_lost_or_changed_record_ends_the_series(book: Ledger, tmp_path: Path) ->
     assert holder.frozen() == [2, 2, 0]
 
 
-def test_rows_read_before_another_run_are_not_drawn(book: Ledger, tmp_path: Path) -> None:
+def test_rows_read_before_another_run_are_not_drawn(book, tmp_path):
     """Two runs read together; the second finds that the first has closed a period."""
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     holder = Holder(book, plan, tmp_path / "people.private")
@@ -560,7 +552,7 @@ def test_rows_read_before_another_run_are_not_drawn(book: Ledger, tmp_path: Path
     assert len(holder.steps) == 1
 
 
-def test_unpaid_series_keeps_the_total_bound(tmp_path: Path) -> None:
+def test_unpaid_series_keeps_the_total_bound(tmp_path):
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     allowance = row_allowance(contract(plan), None, None, None)
     table = read_rows(plan, rows_in(0, 1, 2), allowance)

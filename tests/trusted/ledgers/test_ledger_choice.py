@@ -9,7 +9,7 @@ import pytest
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import InputError, LedgerError
 from leastnoise._trusted.domain import PerCellBound
-from leastnoise._trusted.kernel import Ledger, Receipt
+from leastnoise._trusted.kernel import Ledger
 from leastnoise._trusted.ledgers import (
     check_no_missing_releases,
     find_ledger,
@@ -24,13 +24,13 @@ from trusted.kernel.ledgers import ONE, opened, take
 FRAME = pd.DataFrame({"sex": ["F"]})
 
 
-def write_release(folder: Path, **receipt: object) -> Path:
+def write_release(folder, **receipt):
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"receipt": receipt}))
     return folder
 
 
-def publish(ledger: Ledger, receipt: Receipt, folder: Path, **facts: object) -> Path:
+def publish(ledger, receipt, folder, **facts):
     ledger_facts = {"id": receipt.id, "dataset": ledger.dataset, "ledger": ledger.path.name}
     return write_release(folder, **ledger_facts, ledger_id=ledger.id, **facts)
 
@@ -40,7 +40,7 @@ def publish(ledger: Ledger, receipt: Receipt, folder: Path, **facts: object) -> 
     ["people/r", "outputs/r", "new/r", "people/series/2024-01", "people/profile/categories/1"],
 )
 @pytest.mark.parametrize("by_link", [False, True])
-def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link) -> None:
+def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link):
     """Look next to the ledger, its link target, earlier outputs, and the new output."""
     for name in ("people", "links", "outputs", "new"):
         (tmp_path / name).mkdir()
@@ -64,7 +64,7 @@ def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link
             find_ledger(payer, FRAME, None, folders)
 
 
-def test_older_copy_with_fewer_steps_is_refused(tmp_path) -> None:
+def test_older_copy_with_fewer_steps_is_refused(tmp_path):
     ledger = opened(tmp_path)
     receipt = take(ledger, plan="{}", output=str(tmp_path / "out"))
     ledger.begin(receipt, 1, "request")
@@ -84,7 +84,7 @@ def test_older_copy_with_fewer_steps_is_refused(tmp_path) -> None:
     check_no_missing_releases(ledger.path, ledger)
 
 
-def test_folder_with_two_names_is_searched_once(tmp_path) -> None:
+def test_folder_with_two_names_is_searched_once(tmp_path):
     (tmp_path / "people").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "people")
     ledger = opened(tmp_path / "people")
@@ -111,7 +111,7 @@ def test_folder_with_two_names_is_searched_once(tmp_path) -> None:
         ({"ledger": "other.ledger", "dataset": "others"}, ""),
     ],
 )
-def test_lost_ledger_is_noticed_by_its_releases(tmp_path, facts, message) -> None:
+def test_lost_ledger_is_noticed_by_its_releases(tmp_path, facts, message):
     write_release(tmp_path / "r", id="a1", ledger_id="b2", **facts)
     path = tmp_path / "people.ledger"
     if not message:
@@ -122,7 +122,7 @@ def test_lost_ledger_is_noticed_by_its_releases(tmp_path, facts, message) -> Non
 
 
 @pytest.mark.parametrize("place", ["ledger", "data", "second", "output", "elsewhere"])
-def test_second_ledger_in_sight_is_refused(tmp_path, place) -> None:
+def test_second_ledger_in_sight_is_refused(tmp_path, place):
     """Look in the folders of the ledger, the data, a second table, and the output."""
     for name in ("ledger", "data", "second", "output", "elsewhere"):
         (tmp_path / name).mkdir()
@@ -143,7 +143,7 @@ def test_second_ledger_in_sight_is_refused(tmp_path, place) -> None:
             find_ledger(path, source, None, [tmp_path / "output"])
 
 
-def test_ledger_pays_only_for_its_data_set(tmp_path) -> None:
+def test_ledger_pays_only_for_its_data_set(tmp_path):
     ledger = opened(tmp_path)
     for source, dataset in ((FRAME, None), (FRAME, "people"), (tmp_path / "people.csv", None)):
         ledger_found = find_ledger(ledger.path, source, dataset, [])
@@ -160,7 +160,7 @@ def test_ledger_pays_only_for_its_data_set(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["link", "share", "-journal", "-wal", "folder"])
-def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
+def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle):
     """A dangling link, a share without ledger, and leftovers of a deleted ledger."""
     path = tmp_path / "people.ledger"
     share = ""
@@ -178,7 +178,7 @@ def test_no_ledger_is_made_in_the_place_of_another(tmp_path, obstacle) -> None:
     assert not path.exists()
 
 
-def test_new_ledger_has_the_unit_of_its_first_release(tmp_path) -> None:
+def test_new_ledger_has_the_unit_of_its_first_release(tmp_path):
     bound = PerCellBound(2, "month")
     privacy = Privacy(PureDP(1), "replace", "id", 5, bound)
     created = open_or_create_ledger(tmp_path / "people.ledger", "people", privacy)
@@ -193,7 +193,7 @@ JUNK += [b'{"receipt": {"steps": true, "joined": {"public": false, "table": 3}}}
 
 
 @pytest.mark.parametrize("content", JUNK, ids=lambda content: content[:30])
-def test_receipt_of_junk_is_empty(tmp_path, content) -> None:
+def test_receipt_of_junk_is_empty(tmp_path, content):
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "manifest.json").write_bytes(content)
     assert read_receipt(tmp_path / "r") == {}

@@ -34,13 +34,13 @@ class Case:
     reference: Callable[[], np.ndarray]
 
 
-def _intervals(size: int, pairs: list[tuple[int, int]]) -> np.ndarray:
+def _intervals(size, pairs):
     return np.array(
         [[int(low <= cell <= high) for cell in range(size)] for low, high in pairs], dtype=np.int64
     )
 
 
-def _tree(size: int, branching: int) -> np.ndarray:
+def _tree(size, branching):
     widths = [1]
     while widths[0] < size:
         widths.insert(0, widths[0] * branching)
@@ -54,7 +54,7 @@ def _tree(size: int, branching: int) -> np.ndarray:
     )
 
 
-def _haar(size: int) -> np.ndarray:
+def _haar(size):
     matrix = np.ones((1, 1), dtype=np.int64)
     while len(matrix) < size:
         matrix = np.vstack(
@@ -63,13 +63,13 @@ def _haar(size: int) -> np.ndarray:
     return matrix[matrix[:, :size].any(axis=1), :size]
 
 
-def _nested(inner: np.ndarray, last: np.ndarray, above: np.ndarray) -> np.ndarray:
+def _nested(inner, last, above):
     widths = [inner.shape[1]] * (above.shape[1] - 1) + [last.shape[1]]
     within = block_diag(*[inner] * (above.shape[1] - 1), last)
     return np.vstack([within, np.repeat(above, widths, axis=1)]).astype(np.int64)
 
 
-def _toeplitz(coefficients: list[int], scales: list[int]) -> np.ndarray:
+def _toeplitz(coefficients, scales):
     return np.tril(toeplitz(coefficients)) * scales
 
 

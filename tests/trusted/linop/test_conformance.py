@@ -4,12 +4,10 @@ import base64
 import json
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +22,7 @@ from leastnoise._families import (
     singular_values,
 )
 from leastnoise._plan import operator_from_json
-from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.linop import (
     AllRanges,
@@ -35,7 +33,6 @@ from leastnoise._trusted.linop import (
     Haar,
     Identity,
     Nested,
-    Operator,
     Ordered,
     Prefix,
     Ranges,
@@ -57,13 +54,13 @@ from leastnoise._trusted.linop import (
     to_json,
 )
 from leastnoise._trusted.measurements import Block, Factor, Measurements, column_norm
-from trusted.linop.conformance import CASES, Case
+from trusted.linop.conformance import CASES
 
 for_every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @for_every_case
-def test_stands_for_its_matrix(case: Case) -> None:
+def test_stands_for_its_matrix(case):
     reference = case.reference()
     assert (case.operator.rows, case.operator.size) == reference.shape
     np.testing.assert_array_equal(dense(case.operator), reference)
@@ -71,7 +68,7 @@ def test_stands_for_its_matrix(case: Case) -> None:
 
 @for_every_case
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]) -> None:
+def test_applies_exactly_along_the_first_axis(case, shape):
     rng = np.random.default_rng(1)
     reference = case.reference()
     x = rng.integers(-(2**40), 2**40, size=(case.operator.size, *shape))
@@ -87,14 +84,14 @@ def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]
 
 @for_every_case
 @pytest.mark.parametrize("power", [1, 2])
-def test_column_sums_with_weights(case: Case, power: int) -> None:
+def test_column_sums_with_weights(case, power):
     weights = np.random.default_rng(4).integers(1, 2**20, case.operator.rows)
     expected = (np.abs(case.reference()) ** power).T @ weights
     np.testing.assert_array_equal(column_sums(case.operator, weights, power), expected)
 
 
 @for_every_case
-def test_operator_gram_matches_the_matrix(case: Case) -> None:
+def test_operator_gram_matches_the_matrix(case):
     rows = case.reference().astype(float)
     x = np.random.default_rng(6).normal(size=(case.operator.size, 2))
     np.testing.assert_allclose(apply_gram(case.operator, x), rows.T @ rows @ x, atol=1e-9)
@@ -102,7 +99,7 @@ def test_operator_gram_matches_the_matrix(case: Case) -> None:
 
 
 @for_every_case
-def test_short_forms_match_the_matrix(case: Case) -> None:
+def test_short_forms_match_the_matrix(case):
     rows = case.reference()
     ends = interval_ends(case.operator)
     generators = gram_generators(case.operator)
@@ -119,20 +116,20 @@ def test_short_forms_match_the_matrix(case: Case) -> None:
         np.testing.assert_allclose(values, np.linalg.svd(rows)[1][: len(values)])
 
 
-def test_operators_have_their_short_forms() -> None:
+def test_operators_have_their_short_forms():
     assert sum(interval_ends(case.operator) is not None for case in CASES) >= 10
     assert sum(singular_values(case.operator) is not None for case in CASES) == 5
 
 
 @for_every_case
-def test_sign_and_size_of_entries(case: Case) -> None:
+def test_sign_and_size_of_entries(case):
     assert non_negative(case.operator) == bool((case.reference() >= 0).all())
     assert largest_entry(case.operator) == np.abs(case.reference()).max()
     assert entry_bounds(case.operator)[0] == min(case.reference().min(), 0)
 
 
 @for_every_case
-def test_operator_json_round_trip(case: Case) -> None:
+def test_operator_json_round_trip(case):
     read_operator = operator_from_json(json.loads(json.dumps(to_json(case.operator))))
     assert read_operator == case.operator
     assert hash(read_operator) == hash(case.operator)
@@ -142,7 +139,7 @@ def test_operator_json_round_trip(case: Case) -> None:
 @pytest.mark.parametrize(
     ("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))]
 )
-def test_plan_cost_matches_the_matrix(case: Case, noise: Noise, budget: Budget) -> None:
+def test_plan_cost_matches_the_matrix(case, noise, budget):
     if isinstance(case.operator, Contrasts):
         return  # their noise follows the norms of their rows; tests/trusted/measurements has them
     domain = Domain(cell=Coded(case.operator.size))
@@ -152,7 +149,7 @@ def test_plan_cost_matches_the_matrix(case: Case, noise: Noise, budget: Budget) 
     assert column_norm(measured, noise.norm) == Fraction(norm, 8**noise.norm)
 
 
-def test_column_sums_of_large_entries_are_exact() -> None:
+def test_column_sums_of_large_entries_are_exact():
     big = 2**26 + 1
     assert column_sums(Dense([[big, 0], [big, -big]]), np.array([3, 5]), 2).tolist() == [
         8 * big**2,
@@ -162,7 +159,7 @@ def test_column_sums_of_large_entries_are_exact() -> None:
 
 @for_every_case
 @pytest.mark.parametrize("power", [1, 2])
-def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
+def test_no_column_sum_reaches_2_to_the_63(case, power):
     """A sum that overflows would be a privacy cost that is too small."""
     largest = int((np.abs(case.reference()) ** power).sum(axis=0).max())
     weight = -(-(2**63) // max(largest, 2))
@@ -172,7 +169,7 @@ def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
 
 
 @pytest.mark.parametrize("operator", [Tree.full(2**12, 2), Haar(2**12)], ids=["tree", "haar"])
-def test_level_sums_depend_on_their_number(operator: Operator) -> None:
+def test_level_sums_depend_on_their_number(operator):
     """A cell is in one query of each of 13 levels; the last sum that fits is exact."""
     most = (2**63 - 1) // 13
     assert column_sums(operator, np.full(operator.rows, most), 2).max() == 13 * most
@@ -181,14 +178,14 @@ def test_level_sums_depend_on_their_number(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_diagonal_sums_do_not_wrap_around(power: int) -> None:
+def test_diagonal_sums_do_not_wrap_around(power):
     operator = DiagonalAndRows([2 ** (40 // power), 1], [[1, 1]])
     assert column_sums(operator, np.array([2**22, 1, 1]), power).tolist() == [2**62 + 1, 2]
     with pytest.raises(InputError, match="sums below 2\\^63"):
         column_sums(operator, np.array([2**23, 1, 1]), power)
 
 
-def test_ordered_operators_compare_with_order() -> None:
+def test_ordered_operators_compare_with_order():
     """Equal factors are compared and charged once."""
     operator = Ordered(Prefix(3), [2, 0, 1])
     assert operator == Ordered(Prefix(3), np.array([2, 0, 1]))
@@ -202,7 +199,7 @@ def test_ordered_operators_compare_with_order() -> None:
         assert operator != other_operator
 
 
-def test_contrasts_check_their_cell_count() -> None:
+def test_contrasts_check_their_cell_count():
     assert [Contrasts(size).rows for size in (2, 2**20)] == [1, 2**20 - 1]
 
 
@@ -216,8 +213,8 @@ def test_contrasts_check_their_cell_count() -> None:
     ],
 )
 def test_entries_are_binary_only_if_declared(
-    question: Callable[[object], object],
-) -> None:
+    question,
+):
     """Otherwise an operator that registers only apply would be charged for entries 0 and 1."""
     with pytest.raises(
         InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"
@@ -225,7 +222,7 @@ def test_entries_are_binary_only_if_declared(
         question("no operator")
 
 
-def test_entries_are_at_most_2_to_the_53() -> None:
+def test_entries_are_at_most_2_to_the_53():
     assert largest_entry(Dense([[2**53, -(2**53)]])) == 2**53
     for entry in (2**53 + 1, -(2**53) - 1):
         with pytest.raises(InputError, match=r"whole numbers between -2\^53 and 2\^53"):
@@ -233,7 +230,7 @@ def test_entries_are_at_most_2_to_the_53() -> None:
 
 
 @pytest.mark.parametrize("narrow", [np.int8, np.uint8, np.bool_])
-def test_narrow_entries_are_counted_as_wide(narrow) -> None:
+def test_narrow_entries_are_counted_as_wide(narrow):
     matrix = np.full((3, 2), 100, dtype=narrow)
     expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
     assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
@@ -242,7 +239,7 @@ def test_narrow_entries_are_counted_as_wide(narrow) -> None:
     )
 
 
-def test_sizes_become_pythons_own_integers() -> None:
+def test_sizes_become_pythons_own_integers():
     assert all(
         type(make(np.int64(3)).size) is int
         for make in (Identity, Prefix, AllRanges, Haar, Contrasts)
@@ -322,12 +319,12 @@ def test_sizes_become_pythons_own_integers() -> None:
         ),
     ],
 )
-def test_operators_refuse_invalid_arguments(make: object, message: str) -> None:
+def test_operators_refuse_invalid_arguments(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_arrays_inside_are_copies_and_read_only() -> None:
+def test_arrays_inside_are_copies_and_read_only():
     rows = np.array([[1, 2]])
     operator = Dense(rows)
     rows[0, 0] = 9
@@ -336,7 +333,7 @@ def test_arrays_inside_are_copies_and_read_only() -> None:
         operator.matrix[0, 0] = 9
 
 
-def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
+def bomb(numbers, shape):
     """Return zeros that compress a thousandfold, under another shape."""
     return {
         "shape": shape,
@@ -344,7 +341,7 @@ def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
     }
 
 
-def test_unpacking_stays_within_the_shape() -> None:
+def test_unpacking_stays_within_the_shape():
     hostile = bomb(2**22, [3])
     tracemalloc.start()
     with pytest.raises(
@@ -361,7 +358,7 @@ def test_unpacking_stays_within_the_shape() -> None:
 
 
 @pytest.mark.parametrize("write", [array_to_json, noisy_array_to_json])
-def test_unpacking_holds_no_third_copy(write) -> None:
+def test_unpacking_holds_no_third_copy(write):
     numbers = 2**18
     text = write(np.arange(numbers, dtype=np.int64) - numbers // 2)
     tracemalloc.start()
@@ -371,7 +368,7 @@ def test_unpacking_holds_no_third_copy(write) -> None:
     assert peak < (8 + (8 if write is array_to_json else 3)) * numbers + len(str(text))
 
 
-def test_unpacking_is_bounded_by_public_sizes() -> None:
+def test_unpacking_is_bounded_by_public_sizes():
     assert array_from_json(bomb(4, [2, 2]), 4).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(
         InputError, match=r"a packed array must be of at most 3 numbers; got '4 numbers'"
@@ -386,7 +383,7 @@ def test_unpacking_is_bounded_by_public_sizes() -> None:
         array_from_json(bomb(1, [-1, -1]))
 
 
-def test_file_operators_have_the_cells_of_attributes() -> None:
+def test_file_operators_have_the_cells_of_attributes():
     value = to_json(Dense([[1, 2, 3]]))
     assert dense(operator_from_json(value, 3)).tolist() == [[1, 2, 3]]
     with pytest.raises(
@@ -406,7 +403,7 @@ def test_file_operators_have_the_cells_of_attributes() -> None:
         elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**33), 2**33),
     )
 )
-def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> None:
+def test_narrowing_and_packing_lose_nothing(values):
     small = as_int32_if_exact(values)
     assert small.tolist() == values.tolist()
     fits = len(values) > 0 and all(-(2**31) <= value < 2**31 for value in values.tolist())
@@ -418,7 +415,7 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
 
 
 @pytest.mark.parametrize("size", range(1, 9))
-def test_packed_numbers_use_the_fewest_bytes(size: int) -> None:
+def test_packed_numbers_use_the_fewest_bytes(size):
     ends = np.array([-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1, 0])
     assert [*noisy_array_to_json(ends)] == ["shape", f"int{8 * size}"]
     assert array_from_json(noisy_array_to_json(ends)).tolist() == ends.tolist()
@@ -430,9 +427,7 @@ def test_packed_numbers_use_the_fewest_bytes(size: int) -> None:
 
 @pytest.mark.parametrize("write", [array_to_json, noisy_array_to_json])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "?", "<i4", ">i4", "<i8", ">i8"])
-def test_every_layout_and_shape_is_kept(
-    dtype: str, write: Callable[[np.ndarray], dict[str, object]]
-) -> None:
+def test_every_layout_and_shape_is_kept(dtype, write):
     for shape in [(), (0,), (3, 0), (4, 6)]:
         array = (np.arange(-7, np.prod(shape, dtype=int) - 7).reshape(shape) * 5).astype(dtype)
         for laid in (

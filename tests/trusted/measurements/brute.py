@@ -2,15 +2,15 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._domain import Measure, PerUnit, UnitCount
+from leastnoise._domain import PerUnit, UnitCount
 from leastnoise._trusted.accounting import ConcentratedCost, PureCost
 from leastnoise._trusted.linop import dense
-from leastnoise._trusted.measurements import Block, Measurements, cost
+from leastnoise._trusted.measurements import cost
 
 Value = int | None  # of a measure in a row; None where the row has none
 
@@ -24,14 +24,12 @@ class Row:
     column: np.ndarray
 
 
-def extremes(measure: Measure) -> tuple[int, ...]:
+def extremes(measure):
     """Return the values to try: a loss is convex in the value."""
     return measure.low_units, 0, measure.high_units
 
 
-def rows_of(
-    plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes
-) -> list[Row]:
+def rows_of(plan, values=extremes):
     """Return every possible row with the values to try; in a unit count it is worth 0 or 1."""
     sizes = {name: plan.domain.cells(name) for name in plan.domain.names}
     measures = plan.domain.measures
@@ -63,7 +61,7 @@ def rows_of(
     return rows
 
 
-def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[str, int]) -> bool:
+def _are_at_places(plan, values, at):
     """Return whether a row counts units only in groups of cells at the groups' places."""
     for name, value in values.items():
         counted = plan.domain.measure(name)
@@ -74,16 +72,14 @@ def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[
     return True
 
 
-def counted_by(plan: Measurements, measure: str) -> str | None:
+def counted_by(plan, measure):
     """Return the measure whose values this measure counts, or None."""
     return next(
         (name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None
     )
 
 
-def _added(
-    plan: Measurements, block: Block, values: Mapping[str, Value], at: Mapping[str, int]
-) -> np.ndarray:
+def _added(plan, block, values, at):
     """Return what a row adds to its cell: one number within the limit, or two distances."""
     if block.measure is None:
         return np.ones(1)
@@ -101,7 +97,7 @@ def _added(
     return np.array([value])
 
 
-def units_of(plan: Measurements) -> np.ndarray:
+def units_of(plan):
     """Return what every unit within the bounds adds, without repetitions."""
     rows = rows_of(plan)
     sums = [np.zeros_like(rows[0].column)]
@@ -110,7 +106,7 @@ def units_of(plan: Measurements) -> np.ndarray:
     return all_sums[np.unique(all_sums.round(9), axis=0, return_index=True)[1]]
 
 
-def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
+def _held(plan, rows):
     """Yield each unit's rows: bounded in a cell, with one row for a unit's amount in a cell."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
@@ -136,7 +132,7 @@ def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
                 yield chosen
 
 
-def worst(plan: Measurements, units: np.ndarray | None = None) -> float:
+def worst(plan, units=None):
     """Return the largest change: a sum under Laplace noise, of squares under Gaussian noise."""
     units = units_of(plan) if units is None else units
     power = plan.noise.norm
@@ -144,7 +140,7 @@ def worst(plan: Measurements, units: np.ndarray | None = None) -> float:
     return float(max((np.abs(units - base) ** power).sum(axis=1).max() for base in bases))
 
 
-def claimed(plan: Measurements) -> float:
+def claimed(plan):
     """Return the claimed cost: epsilon, mu squared, or twice rho."""
     plan_cost = cost(plan)
     if isinstance(plan_cost, PureCost):

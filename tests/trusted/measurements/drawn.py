@@ -16,7 +16,6 @@ from leastnoise._trusted.linop import (
     DiagonalAndRows,
     Haar,
     Identity,
-    Operator,
     Ordered,
     Prefix,
     Total,
@@ -49,11 +48,11 @@ ALONG = [
 scales = st.fractions(Fraction(1, 4), 9, max_denominator=7)
 
 
-def numbers(count: int, least: int = 1, most: int = 5) -> st.SearchStrategy[np.ndarray]:
+def numbers(count, least=1, most=5):
     return st.lists(st.integers(least, most), min_size=count, max_size=count).map(np.array)
 
 
-def operators(size: int, noise: Noise) -> st.SearchStrategy[Operator]:
+def operators(size, noise):
     rows = st.lists(numbers(size, -2, 2).filter(np.any), min_size=1, max_size=3).map(np.array)
     return st.one_of(
         st.just(Identity(size)),
@@ -69,18 +68,14 @@ def operators(size: int, noise: Noise) -> st.SearchStrategy[Operator]:
 
 
 @st.composite
-def factors(
-    draw: st.DrawFn, noise: Noise, names: tuple[str, ...], size: int | None = None
-) -> Factor:
+def factors(draw, noise, names, size=None):
     operator = draw(operators(size or math.prod(SIZES[name] for name in names), noise))
     weighted = not isinstance(operator, Contrasts) and draw(st.booleans())
     return Factor(names, operator, draw(numbers(operator.rows)) if weighted else None)
 
 
 @st.composite
-def blocks(
-    draw: st.DrawFn, noise: Noise, measures: tuple[str | None, ...] = (None, None, *MEASURES)
-) -> Block:
+def blocks(draw, noise, measures=(None, None, *MEASURES)):
     along = [
         (attributes,) if isinstance(attributes, str) else attributes
         for attributes in draw(st.sampled_from(ALONG))
@@ -92,14 +87,12 @@ def blocks(
     )
 
 
-def plan_of(
-    noise: Noise, *measured: Block, domain: Domain = DOMAIN, **privacy: object
-) -> Measurements:
+def plan_of(noise, *measured, domain=DOMAIN, **privacy):
     return Measurements(
         domain=domain, privacy=Privacy(BUDGET[noise], **privacy), noise=noise, blocks=measured
     )
 
 
-def cells(*names: str, of: type[Identity | Contrasts] = Identity) -> tuple[Factor, ...]:
+def cells(*names, of=Identity):
     """Return the cells of some attributes, or their contrasts."""
     return tuple(Factor((name,), of(SIZES[name])) for name in names)

@@ -21,7 +21,7 @@ CELLS = Factor(("a",), Identity(2), np.array([1, 3]))
 EVEN = Factor(("a",), Identity(2))
 
 
-def every_value(measure: Measure) -> tuple[int | None, ...]:
+def every_value(measure):
     return None, *range(measure.low_units, measure.high_units + 1)
 
 
@@ -55,9 +55,7 @@ def every_value(measure: Measure) -> tuple[int | None, ...]:
         "sums and counts of values",
     ],
 )
-def test_cost_is_the_largest_loss_over_all_values(
-    neighbours: str, rows: int, blocks: tuple[Block, ...]
-) -> None:
+def test_cost_is_the_largest_loss_over_all_values(neighbours, rows, blocks):
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     laplace, gaussian = (
         plan_of(noise, *blocks, domain=DOMAIN, neighbours=neighbours, **unit)
@@ -69,7 +67,7 @@ def test_cost_is_the_largest_loss_over_all_values(
         assert claimed(plan) == pytest.approx(worst(plan, units))
 
 
-def test_plan_file_says_that_both_ends_are_measured() -> None:
+def test_plan_file_says_that_both_ends_are_measured():
     blocks = (
         Block((CELLS,), Fraction(7, 3), "pay", ends=True),
         Block((CELLS,), Fraction(2), "tips"),

@@ -30,21 +30,21 @@ PLAN = LinearPlan(
 )
 
 
-def observed(*values: object, plan: Measurements = MADE) -> Observation:
+def observed(*values, plan=MADE):
     return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
 
 
-def written(observation: Observation) -> dict[str, object]:
+def written(observation):
     """Return the observation as a release stores it."""
     values = [noisy_array_to_json(value) for value in observation.values]
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
 
 
-def read_observation(value: dict[str, object]) -> Observation:
+def read_observation(value):
     return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
 
 
-def test_observation_json_is_exact_and_small() -> None:
+def test_observation_json_is_exact_and_small():
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
         read_again = read_observation(written(observed([total], [-3, 4])))
         assert [value.tolist() for value in read_again.values] == [[total], [-3, 4]]
@@ -52,7 +52,7 @@ def test_observation_json_is_exact_and_small() -> None:
         assert read_again.values[1].dtype == np.int32
 
 
-def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
+def test_joining_on_a_finer_grid_does_not_wrap_around():
     coarse = replace(
         observed([2**30], [1, 2]),
         values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
@@ -76,7 +76,7 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
         (lambda value: value.pop("values"), "not an observation, or a damaged one"),
     ],
 )
-def test_damaged_observations_are_refused(change: object, message: str) -> None:
+def test_damaged_observations_are_refused(change, message):
     value = written(observed([5], [-3, 4]))
     change(value)
     with pytest.raises(InputError, match=message):

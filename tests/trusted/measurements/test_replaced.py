@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from leastnoise._domain import Coded, Domain
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.linop import Contrasts, Dense, Haar, Identity, Prefix, Tree
-from leastnoise._trusted.measurements import Block, Factor, Measurements, _sensitivity, cost
+from leastnoise._trusted.measurements import Block, Factor, _sensitivity, cost
 from leastnoise._trusted.measurements._sensitivity import replaced_row_bound
 from trusted.measurements import drawn
 from trusted.measurements.brute import claimed, units_of, worst
@@ -33,7 +33,7 @@ from trusted.measurements.drawn import (
 NOISE = st.sampled_from([LAPLACE, GAUSSIAN])
 
 
-def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measurements:
+def plan_of(power, measured, domain=DOMAIN):
     return drawn.plan_of(
         LAPLACE if power == 1 else GAUSSIAN, *measured, domain=domain, neighbours="replace"
     )
@@ -42,9 +42,7 @@ def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measu
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data(), NOISE, st.sampled_from(["add_remove", "replace"]))
-def test_no_row_changes_more_than_is_claimed(
-    data: st.DataObject, noise: Noise, neighbours: str
-) -> None:
+def test_no_row_changes_more_than_is_claimed(data, noise, neighbours):
     measured = data.draw(st.lists(blocks(noise), min_size=1, max_size=3))
     plan = drawn.plan_of(noise, *measured, neighbours=neighbours)
     assert claimed(plan) >= worst(plan) * (1 - 1e-12)
@@ -57,7 +55,7 @@ def test_no_row_changes_more_than_is_claimed(
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), NOISE)
-def test_bound_along_one_attribute_is_exact(data: st.DataObject, noise: Noise) -> None:
+def test_bound_along_one_attribute_is_exact(data, noise):
     block = Block((data.draw(factors(noise, ("c",), 4)),), Fraction(3, 2))
     plan = drawn.plan_of(noise, block, domain=Domain(c=Coded(4)), neighbours="replace")
     assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
@@ -75,9 +73,7 @@ TOTAL = [(set(), Fraction(1)), ({"b"}, Fraction(4))]  # which only a new row cha
     st.integers(1, 3),
     st.sampled_from(["add_remove", "replace"]),
 )
-def test_bound_of_tables_and_contrasts_is_exact(
-    tables: list[tuple[set[str], Fraction]], kind: str, rows: int, neighbours: str
-) -> None:
+def test_bound_of_tables_and_contrasts_is_exact(tables, kind, rows, neighbours):
     """Compare all sets of up to ``rows`` rows, and of none; the cost is exact."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     operator_class = Contrasts if kind == "contrasts" else Identity
@@ -95,9 +91,7 @@ def test_bound_of_tables_and_contrasts_is_exact(
 @pytest.mark.parametrize("most", [1, 6])
 @settings(max_examples=5, deadline=None)
 @given(st.data(), NOISE)
-def test_bound_holds_under_each_work_limit(
-    name: str, most: int, data: st.DataObject, noise: Noise
-) -> None:
+def test_bound_holds_under_each_work_limit(name, most, data, noise):
     plan = drawn.plan_of(
         noise, *data.draw(st.lists(blocks(noise), min_size=1, max_size=3)), neighbours="replace"
     )
@@ -122,9 +116,7 @@ def test_bound_holds_under_each_work_limit(
         max_size=4,
     )
 )
-def test_bound_holds_for_merged_attributes(
-    most: int, tables: list[tuple[set[str], Fraction, type]]
-) -> None:
+def test_bound_holds_for_merged_attributes(most, tables):
     """Contrasts have negative shares, even in sets as large as others that have none."""
     plan = plan_of(
         2,
@@ -142,7 +134,7 @@ def test_bound_holds_for_merged_attributes(
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_products_are_bounded_by_shared_columns(power: int) -> None:
+def test_products_are_bounded_by_shared_columns(power):
     """The bound is twice the largest norm less the last query, which all columns share.
 
     It is exact where all columns are equally long, as in trees.
@@ -162,7 +154,7 @@ def test_products_are_bounded_by_shared_columns(power: int) -> None:
     assert replaced_row_bound(trees, power) == round(worst(trees))
 
 
-def test_long_attributes_are_distinguished() -> None:
+def test_long_attributes_are_distinguished():
     """Of 2^20 cells, columns share only the root; opposite columns bound a wavelet's squares."""
     domain = Domain(a=Coded(2**20))
     for power, operator, apart in (
@@ -180,7 +172,7 @@ def test_long_attributes_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 19, 31])
-def test_alike_attributes_are_counted(count: int) -> None:
+def test_alike_attributes_are_counted(count):
     """For all pairs of d binary attributes, m of them changed: maximise 2 m + m (d - m)."""
     domain = Domain({f"a{place}": Coded(2) for place in range(count)})
     factors = [Factor((name,), Contrasts(2)) for name in domain.names]
@@ -198,7 +190,7 @@ def test_alike_attributes_are_counted(count: int) -> None:
         assert exact < bound_of_more <= exact + 2 * count
 
 
-def test_huge_norms_are_bounded_exactly() -> None:
+def test_huge_norms_are_bounded_exactly():
     entries = np.array([[2**20 - 1, 2**20 - 3], [2**20 - 5, 2**20 - 7]])
     plan = plan_of(
         2,
@@ -213,7 +205,7 @@ def test_huge_norms_are_bounded_exactly() -> None:
 
 
 @pytest.mark.parametrize("bits", [512, 513])
-def test_distances_are_exact_up_to_a_denominator_length(bits: int) -> None:
+def test_distances_are_exact_up_to_a_denominator_length(bits):
     tops = [3**33, 5**22, 7**18, 11**15, 13**14, 17**12, 19**12, 23**11, 29**10, 37**9]
     tops.append(2 ** (bits - math.prod(tops).bit_length()))
     scales = [Fraction(top, 31**8) for top in tops]

@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import (
     PureDP,
 )
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator, Prefix, Tree
+from leastnoise._trusted.linop import Contrasts, Dense, Identity, Prefix, Tree
 from leastnoise._trusted.measurements import (
     Block,
     Factor,
@@ -42,7 +42,7 @@ from trusted.measurements.drawn import BUDGET, GAUSSIAN, LAPLACE, blocks, plan_o
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from([LAPLACE, GAUSSIAN]))
-def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:
+def test_cost_of_added_rows_is_exact(data, noise):
     """Rows at the extremes of a measure from 0 up attain the norm under any limit."""
     measured = data.draw(st.lists(blocks(noise, (None, "tips")), min_size=1, max_size=3))
     counts = plan_of(noise, *(Block(block.factors, block.scale) for block in measured))
@@ -53,12 +53,12 @@ def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
-def test_known_costs_of_limited_sums() -> None:
+def test_known_costs_of_limited_sums():
     cells = Factor(("b",), Identity(3))
     far = Measure("pay", 0, 10**6)
     domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
 
-    def norm(*blocks: Block, power: int = 1) -> Fraction:
+    def norm(*blocks, power=1):
         plan = Measurements(domain=domain, privacy=Privacy(ZCDP(1)), noise=GAUSSIAN, blocks=blocks)
         return column_norm(plan, power)
 
@@ -89,15 +89,15 @@ def test_known_costs_of_limited_sums() -> None:
     assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
 
 
-def test_equal_blocks_are_found_by_measurements() -> None:
+def test_equal_blocks_are_found_by_measurements():
     domain = Domain(a=Coded(2), b=Coded(2), c=Coded(2), measures={"pay": Measure("pay", 0, 10)})
 
     def block(
-        *names: str,
-        scale: int = 1,
-        measure: str | None = None,
-        weights: tuple[int, ...] | None = None,
-    ) -> Block:
+        *names,
+        scale=1,
+        measure=None,
+        weights=None,
+    ):
         return Block(
             tuple(Factor((name,), Identity(2), weights and np.array(weights)) for name in names),
             Fraction(scale),
@@ -128,7 +128,7 @@ def test_equal_blocks_are_found_by_measurements() -> None:
     assert column_norm(plan, 1) == 3 + Fraction(1, 2) + 10 + 2 + 1 + 1
 
 
-def test_squares_of_large_limits_do_not_wrap_around() -> None:
+def test_squares_of_large_limits_do_not_wrap_around():
     domain = Domain(b=Coded(2), measures={"pay": Measure("pay", 0, 2**29)})
     for factors in (
         (),
@@ -143,7 +143,7 @@ def test_squares_of_large_limits_do_not_wrap_around() -> None:
         assert column_norm(plan, 2) == max(((2**29 - 1) * heaviest) ** 2, 2**58)
 
 
-def test_contrasts_need_gaussian_noise_and_no_weights() -> None:
+def test_contrasts_need_gaussian_noise_and_no_weights():
     block = Block((Factor(("b",), Contrasts(3)),), Fraction(1))
     with pytest.raises(InputError, match="Contrasts need Gaussian noise"):
         plan_of(LAPLACE, block)
@@ -153,14 +153,14 @@ def test_contrasts_need_gaussian_noise_and_no_weights() -> None:
 
 @given(st.lists(st.integers(1, 2**27 - 1), min_size=1, max_size=20))
 @example([2**26 + 1, 2**27 - 1])  # the float of the root of v v - 1 is v
-def test_roots_are_rounded_up(values: list[int]) -> None:
+def test_roots_are_rounded_up(values):
     squares = [value for v in values for value in (v * v, v * v + 1, max(1, v * v - 1))]
     assert _integer_root_up(np.array(squares)).tolist() == [
         math.isqrt(square - 1) + 1 for square in squares
     ]
 
 
-def test_sensitivities_match_known_costs() -> None:
+def test_sensitivities_match_known_costs():
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of(LAPLACE, tree)) == PureCost(1)
     # both are in the root
@@ -172,7 +172,7 @@ def test_sensitivities_match_known_costs() -> None:
     assert cost(plan_of(GAUSSIAN, tree, unit_column="id", max_rows=5)) == ConcentratedCost("25/6")
 
 
-def test_known_costs_of_replaced_rows() -> None:
+def test_known_costs_of_replaced_rows():
     signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, signed, neighbours="replace")) == GaussianCost(4)
     pay = Block((), Fraction(1), "pay")
@@ -190,7 +190,7 @@ def test_known_costs_of_replaced_rows() -> None:
     ) == PureCost(3)
 
 
-def test_costs_are_exact_where_floats_are_not() -> None:
+def test_costs_are_exact_where_floats_are_not():
     """Scales have 40 or more bits, so a sum of floats would be too small."""
     first_scale = Fraction(2**41 - 21, 2**40 - 87)
     second_scale = Fraction(2**39 - 7, 2**41 - 31)
@@ -227,7 +227,7 @@ def test_costs_are_exact_where_floats_are_not() -> None:
     )
 
 
-def test_costs_of_many_different_scales_stay_short() -> None:
+def test_costs_of_many_different_scales_stay_short():
     """The exact sum of 46 fractions of 44 bits is too long for a ledger; it is rounded up."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
     exact = sum(value for _, value in terms)
@@ -242,7 +242,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
         assert len(text) < 400
 
 
-def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
+def test_every_row_of_contrasts_gets_its_exact_scale():
     """Scales lie within 2^-24 above the root, also for small rows in a large block."""
     factors = tuple(Factor((name,), Contrasts(90)) for name in ("a", "b", "c"))
     block = Block(factors, Fraction(5, 3))
@@ -253,7 +253,7 @@ def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
     assert ratio.max() <= 1 + 2**-24
 
 
-def test_numpy_integers_in_scales_become_pythons_own() -> None:
+def test_numpy_integers_in_scales_become_pythons_own():
     """Otherwise scale times grid would overflow in the noise but not in the cost."""
     scale = Fraction(np.int64(2**44 + 1), np.int64(1))
     block = Block((), scale)
@@ -262,7 +262,7 @@ def test_numpy_integers_in_scales_become_pythons_own() -> None:
     assert isinstance(column_norm(plan_of(LAPLACE, Block((), 3)), 1), Fraction)
 
 
-def test_large_joint_tables_are_bounded_by_maxima() -> None:
+def test_large_joint_tables_are_bounded_by_maxima():
     domain = Domain(a=Integers(0, 999), b=Integers(0, 999))
     rows = np.zeros((1, 1000), dtype=int)
     rows[0, 7] = 5
@@ -281,9 +281,7 @@ def test_large_joint_tables_are_bounded_by_maxima() -> None:
     [(Identity(3), None, 56, 56), (Identity(3), 2**20, 56, 36), (Contrasts(3), None, 29, 30)],
     ids=["cells", "weights", "contrasts"],
 )
-def test_scales_are_fractions_samplers_accept(
-    operator: Operator, weight: int | None, above: int, below: int
-) -> None:
+def test_scales_are_fractions_samplers_accept(operator, weight, above, below):
     """Scales stay below 2^56, with row weights and the roots of contrasts."""
     factor = Factor(("b",), operator, None if weight is None else np.full(operator.rows, weight))
     for scale in (Fraction(2**above - 1), Fraction(1, 2**below - 1)):
@@ -299,7 +297,7 @@ def test_scales_are_fractions_samplers_accept(
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("noise", Noise)
-def test_queries_that_are_0_for_all_rows_are_refused(noise: Noise, neighbours: str) -> None:
+def test_queries_that_are_0_for_all_rows_are_refused(noise, neighbours):
     nothing = Block((Factor(("a",), Dense(np.zeros((2, 2), dtype=np.int64))),), Fraction(1))
     with pytest.raises(InputError, match="must count or sum some row; got queries that are 0"):
         cost(plan_of(noise, nothing, neighbours=neighbours))

@@ -6,7 +6,6 @@ import random
 import sys
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +62,7 @@ def block(
     limits=None,
     ends=False,
     beside=None,
-) -> Block:
+):
     row_weights = None if weights is None else np.resize(weights, along.rows)
     factors = [Factor((name,), along, row_weights)]
     if beside is not None:
@@ -84,7 +83,7 @@ FIELDS = {
 FIELDS_OF_COUNTS = ("name", "along", "weights", "scale", "beside")
 
 
-def families(seed: int) -> list[list[Block]]:
+def families(seed):
     """Return families of blocks that differ in one field each, of counts and of sums."""
     rng = random.Random(seed)
     any_block = {name: rng.choice(values) for name, values in FIELDS.items()} | {"ends": False}
@@ -92,7 +91,7 @@ def families(seed: int) -> list[list[Block]]:
     equal_cells = any_block | {"along": Identity(3), "weights": None, "limits": None}
     counts = {"measure": None, "limits": None}
 
-    def variants(fields: dict[str, Any], name: str) -> list[Block]:
+    def variants(fields, name):
         return [block(**(fields | {name: value})) for value in FIELDS[name]]
 
     result = []
@@ -103,14 +102,14 @@ def families(seed: int) -> list[list[Block]]:
     return [*result, variants(equal_cells, "ends")]
 
 
-def measured(blocks: list[Block], noise=Noise.DISCRETE_GAUSSIAN, **privacy: object) -> Measurements:
+def measured(blocks, noise=Noise.DISCRETE_GAUSSIAN, **privacy):
     budget: Budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     return Measurements(
         domain=DOMAIN, privacy=Privacy(budget, **privacy), noise=noise, blocks=tuple(blocks)
     )
 
 
-def norm_by_entries(blocks: list[Block], power: int) -> Fraction:
+def norm_by_entries(blocks, power):
     """Return the largest column norm, computed entry by entry in fractions."""
     plan = measured(blocks)
     cells = [
@@ -123,9 +122,7 @@ def norm_by_entries(blocks: list[Block], power: int) -> Fraction:
     )
 
 
-def norm_of_cell(
-    plan: Measurements, measured_block: Block, cell: dict[str, int], power: int
-) -> Fraction:
+def norm_of_cell(plan, measured_block, cell, power):
     """Return the norm of a row of the largest value in one cell, to the power."""
     largest_values = plan.largest_values(measured_block)
     limits = measured_block.limits
@@ -142,7 +139,7 @@ def norm_of_cell(
 
 
 @pytest.mark.parametrize(("seed", "power"), [(0, 1), (1, 2)])
-def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> None:
+def test_blocks_with_one_difference_add_their_costs(seed, power):
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
         for first_block, second_block in itertools.combinations(family, 2):
@@ -153,7 +150,7 @@ def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
-def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
+def test_unit_cells_added_cost_at_least_the_worst_unit(seed, neighbours):
     for family in families(seed):
         unlimited = [member for member in family if member.limits is None]
         for blocks in itertools.islice(itertools.combinations(unlimited, 2), 4):
@@ -167,7 +164,7 @@ def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: st
             assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), blocks
 
 
-def cached_functions() -> list[functools._lru_cache_wrapper]:
+def cached_functions():
     """List every cached function of the package."""
     modules = [
         module
@@ -183,12 +180,12 @@ def cached_functions() -> list[functools._lru_cache_wrapper]:
     return list(functions.values())
 
 
-def digest_and_cost(plan: Measurements) -> tuple[str, str]:
+def digest_and_cost(plan):
     return measurements_digest(plan), str(cost(plan))
 
 
 @pytest.mark.slow
-def test_cost_does_not_depend_on_earlier_calls() -> None:
+def test_cost_does_not_depend_on_earlier_calls():
     """Costs under replace are equal in any order and with empty caches."""
     assert {function.__name__ for function in cached_functions()} >= {"_norm_and_distance"}
     rng = random.Random(0)
@@ -209,7 +206,7 @@ def test_cost_does_not_depend_on_earlier_calls() -> None:
     assert {place: digest_and_cost(plans[place]) for place in order} == dict(enumerate(fresh))
 
 
-def test_digest_covers_every_field() -> None:
+def test_digest_covers_every_field():
     start = {"measure": "pay", "limits": LIMITS[1], "beside": Identity(2)}
     base = measured([block(**start)])
     unit = {"neighbours": "replace", "unit_column": "id", "max_rows": 2}

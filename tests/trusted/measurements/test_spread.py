@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from leastnoise._domain import Coded, Domain, Measure, PerCellBound
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
+from leastnoise._trusted.linop import Contrasts, Dense, Identity, Prefix, Tree, dense
 from leastnoise._trusted.measurements import (
     Block,
     Factor,
     Limits,
-    Measurements,
     _sensitivity,
     cost,
 )
@@ -25,12 +24,12 @@ from trusted.measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, 
 
 
 def within(
-    measured: list[Block],
-    most: int,
-    bound: PerCellBound | None,
-    noise: Noise = GAUSSIAN,
-    **privacy: str,
-) -> Measurements:
+    measured,
+    most,
+    bound,
+    noise=GAUSSIAN,
+    **privacy,
+):
     return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
 
 
@@ -48,9 +47,7 @@ CASES = [
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @settings(max_examples=14, deadline=None)
 @given(data=st.data())
-def test_cost_is_never_below_the_worst_change(
-    most: int, bound: PerCellBound, neighbours: str, data: st.DataObject
-) -> None:
+def test_cost_is_never_below_the_worst_change(most, bound, neighbours, data):
     """Cover counts, and two rows with sums of one measure."""
     measures = (
         (None,)
@@ -67,7 +64,7 @@ def test_cost_is_never_below_the_worst_change(
 
 
 @pytest.mark.parametrize("bound", [None, PerCellBound(1, ["a", "c"])], ids=str)
-def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound: PerCellBound | None) -> None:
+def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound):
     """A product's longest column and its most different columns belong to different cells."""
     weighted = Factor(("b",), Identity(3), np.array([1, 1, 2]))
     measured = [Block((Factor(("a",), Prefix(2)), weighted), Fraction(1, 4))]
@@ -78,7 +75,7 @@ def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound: PerCellBound
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObject) -> None:
+def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data):
     noise = data.draw(st.sampled_from([LAPLACE, GAUSSIAN]))
     measured = data.draw(st.lists(blocks(noise), min_size=1, max_size=3))
     plan = plan_of(noise, *measured, neighbours="replace")
@@ -87,9 +84,7 @@ def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObj
 
 @pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)
 @pytest.mark.parametrize("scales", [(1, 2, 3, 1), (3, 1, 1, 2)])
-def test_cost_of_cells_and_contrasts_is_exact(
-    most: int, bound: PerCellBound, scales: tuple[int, ...]
-) -> None:
+def test_cost_of_cells_and_contrasts_is_exact(most, bound, scales):
     """The bound is attained for tables of cells, and for contrasts of similar scales."""
     tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
     spaces = zip([("a", "b"), ("b",), ("a",), ()], (2, 2, 1, 1), strict=True)
@@ -105,9 +100,7 @@ def test_cost_of_cells_and_contrasts_is_exact(
 @pytest.mark.parametrize("total", [None, 12, 3, 1])
 @pytest.mark.parametrize("in_cell", [1, 2])
 @pytest.mark.parametrize("cells_of_bound", [2, 3, 4, 5])
-def test_cost_of_contrasts_with_a_weak_total_is_exact(
-    cells_of_bound: int, in_cell: int, total: int | None
-) -> None:
+def test_cost_of_contrasts_with_a_weak_total_is_exact(cells_of_bound, in_cell, total):
     """Contrasts cancel for rows in all cells, so fewer rows may be the worst case."""
     domain = Domain(g=Coded(cells_of_bound), measures={"tips": Measure("tips", 0, 3)})
     along = (Factor(("g",), Contrasts(cells_of_bound)),)
@@ -135,9 +128,7 @@ def test_cost_of_contrasts_with_a_weak_total_is_exact(
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("weak", [3, 9])
-def test_cost_of_weak_totals_is_never_below_the_worst_change(
-    weak: int, most: int, neighbours: str
-) -> None:
+def test_cost_of_weak_totals_is_never_below_the_worst_change(weak, most, neighbours):
     """Cover other attributes, values of both signs, limits and both ends."""
     along = cells("b", of=Contrasts)
     of_both = cells("a", "b", of=Contrasts)
@@ -172,9 +163,7 @@ ALONG_THE_BOUND = {
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("operator", ALONG_THE_BOUND)
-def test_cost_of_rows_in_every_cell_is_worst_change(
-    most: int, bound: PerCellBound, neighbours: str, noise: Noise, operator: str
-) -> None:
+def test_cost_of_rows_in_every_cell_is_worst_change(most, bound, neighbours, noise, operator):
     """Cover further attributes and row weights."""
     (name,) = bound.attributes
     other_name = "a" if name != "a" else "b"
@@ -189,18 +178,18 @@ def test_cost_of_rows_in_every_cell_is_worst_change(
 
 
 @pytest.mark.parametrize(("most", "claim"), [(1, 3), (2, 9), (3, 14)])
-def test_cost_of_prefixes_follows_the_number_of_cells(most: int, claim: int) -> None:
+def test_cost_of_prefixes_follows_the_number_of_cells(most, claim):
     """Rows in the first m of three cells change the prefix sums by 1, ..., m, m."""
     plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], most, PerCellBound(1, "b"))
     assert claimed(plan) == claim == pytest.approx(worst(plan))
 
 
-def test_cost_of_odd_rows_splits_the_last_cell() -> None:
+def test_cost_of_odd_rows_splits_the_last_cell():
     plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCellBound(2, "b"))
     assert claimed(plan) == 22 == pytest.approx(worst(plan))
 
 
-def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
+def test_cost_of_entries_beyond_exact_doubles_is_exact():
     """Sums of products of entries near 2^28 do not fit 53 bits."""
     matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
     plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCellBound(1, "b"))
@@ -220,7 +209,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
         (GAUSSIAN, PerCellBound(1, ["a", "b", "c"]), 9),
     ],
 )
-def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, claim: int) -> None:
+def test_cell_bound_value_is_stated(noise, bound, claim):
     """A unit has three rows; Laplace noise gains nothing."""
     plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
     assert claimed(plan) == claim == pytest.approx(worst(plan))
@@ -243,7 +232,7 @@ def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, cl
         (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCellBound"),
     ],
 )
-def test_bounds_that_mean_nothing_are_refused(make: object, message: str) -> None:
+def test_bounds_that_mean_nothing_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
@@ -252,9 +241,7 @@ def test_bounds_that_mean_nothing_are_refused(make: object, message: str) -> Non
     ("operator", "replace", "times"),
     [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)],
 )
-def test_norms_double_only_for_opposite_columns(
-    operator: Operator, replace: bool, times: int
-) -> None:
+def test_norms_double_only_for_opposite_columns(operator, replace, times):
     factor = Factor(("a",), operator)
     assert _sensitivity._squared_column_norm(factor, replaced=replace) == times * max(
         sum(entry**2 for entry in column) for column in dense(operator).T

@@ -42,9 +42,7 @@ ALONG = {
 }
 
 
-def plan_of(
-    blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCellBound | None = None
-) -> Measurements:
+def plan_of(blocks, noise, neighbours, most, bound=None):
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     return Measurements(
         domain=DOMAIN,
@@ -55,7 +53,7 @@ def plan_of(
 
 
 @st.composite
-def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
+def measured(draw, noise):
     blocks = []
     for of in draw(
         st.lists(st.sampled_from([None, "pay", *UNITS, *TOTALS, *GROUPS]), min_size=1, max_size=3)
@@ -82,9 +80,7 @@ def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
 )
 @settings(max_examples=6)
 @given(data=st.data())
-def test_cost_is_never_below_the_worst_change(
-    noise: Noise, neighbours: str, most: int, bound: PerCellBound | None, data: st.DataObject
-) -> None:
+def test_cost_is_never_below_the_worst_change(noise, neighbours, most, bound, data):
     plan = plan_of(data.draw(measured(noise)), noise, neighbours, most, bound)
     assert claimed(plan) >= worst(plan) * (1 - 1e-7)
 
@@ -99,7 +95,7 @@ CELLS = {
 @pytest.mark.parametrize(
     ("of", "laplace", "gaussian"), [("units", 3, 1), ("units by a", 4, 2), ("units by a x b", 4, 2)]
 )
-def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> None:
+def test_rows_and_units_cost_the_sum(of, laplace, gaussian):
     """Two rows at scale 1 and the units of each cell; Laplace noise attains the cost."""
     tables = [
         Block(CELLS["a", "b"], Fraction(1)),
@@ -113,7 +109,7 @@ def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> No
     assert claimed(without_first) == worst(without_first) == gaussian
 
 
-def test_separate_rows_may_share_a_coarser_cell() -> None:
+def test_separate_rows_may_share_a_coarser_cell():
     """Two cells of a x b may be one cell of a, so the bound of all attributes holds there."""
     for noise, largest in ((Noise.DISCRETE_LAPLACE, 2), (Noise.DISCRETE_GAUSSIAN, 4)):
         plan = plan_of([Block(CELLS["a",], Fraction(1), "units by a x b")], noise, "add_remove", 2)
@@ -131,9 +127,7 @@ def test_separate_rows_may_share_a_coarser_cell() -> None:
         ("units in groups of a x b", ("a", "b"), 2, 2),
     ],
 )
-def test_amounts_of_units_cost_the_largest(
-    measure: str, names: tuple[str, ...], laplace: int, gaussian: int
-) -> None:
+def test_amounts_of_units_cost_the_largest(measure, names, laplace, gaussian):
     """A unit has at most two cells, and no more than there are groups."""
     for noise, largest in (
         (Noise.DISCRETE_LAPLACE, laplace),
@@ -157,7 +151,7 @@ def test_amounts_of_units_cost_the_largest(
         ({}, "got 'one of rows'"),
     ],
 )
-def test_uncountable_measurements_are_refused(change: dict[str, object], message: str) -> None:
+def test_uncountable_measurements_are_refused(change, message):
     privacy = Privacy(PureDP(1), unit_column="id" if change else None)
     block = Block((), Fraction(1), "units", **change)
     with pytest.raises(InputError, match=message):
@@ -170,7 +164,7 @@ IN_PERIODS = Domain(
 )
 
 
-def in_periods(noise: Noise, neighbours: str, *blocks: Block, rows: int, most: int) -> Measurements:
+def in_periods(noise, neighbours, *blocks, rows, most):
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     privacy = Privacy(budget, neighbours, "id", most, PerCellBound(rows, "t"))
     return Measurements(domain=IN_PERIODS, privacy=privacy, noise=noise, blocks=blocks)
@@ -181,9 +175,7 @@ def in_periods(noise: Noise, neighbours: str, *blocks: Block, rows: int, most: i
 @pytest.mark.parametrize(
     ("measure", "along_a"), [("by t", False), ("by t x a", True), ("by t x a", False)]
 )
-def test_units_by_period_cost_their_change(
-    noise: Noise, neighbours: str, measure: str, along_a: bool
-) -> None:
+def test_units_by_period_cost_their_change(noise, neighbours, measure, along_a):
     """A unit has up to two rows in each of three periods, and counts once in each cell."""
     lower = Dense([[2, 0, 0], [1, 3, 0], [1, 1, 1]])
     factors = (Factor(("t",), lower), *([Factor(("a",), Identity(2))] if along_a else []))
@@ -199,9 +191,7 @@ def test_units_by_period_cost_their_change(
 @pytest.mark.parametrize("measure", ["by t", "by t x a", "by a"])
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_period_bounded_units_are_not_undercharged(
-    neighbours: str, measure: str, data: st.DataObject
-) -> None:
+def test_period_bounded_units_are_not_undercharged(neighbours, measure, data):
     noise = data.draw(st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))
     entries = data.draw(st.lists(st.integers(-2, 3), min_size=6, max_size=6))
     along_t = Dense([[*entries[:3]], [*entries[3:]], [1, 0, 2]])
@@ -217,7 +207,7 @@ def test_period_bounded_units_are_not_undercharged(
     assert claimed(plan) >= worst_counts(plan, measure) * (1 - 1e-9)
 
 
-def worst_counts(plan: Measurements, measure: str) -> float:
+def worst_counts(plan, measure):
     """Return the largest change by units within all bounds."""
     bound = plan.privacy.max_per_cell
     assert bound is not None

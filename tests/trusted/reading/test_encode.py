@@ -157,7 +157,7 @@ TEXTS = [
 LONGEST = "17." + "0" * 397  # text of 400 letters at most is looked at for zeros
 
 
-def _whole_text(value: str) -> str:
+def _whole_text(value):
     """Return an integer without a decimal point and zeros, other text unchanged."""
     if value in {"17.0", "17.00", "-0.0", LONGEST}:
         return value.split(".", maxsplit=1)[0].replace("-0", "0")

@@ -432,7 +432,7 @@ KEYS = [
 def keys_of(name, kind):
     """Return the key of each row, or None; 17.0 and 17 are one key."""
 
-    def key_of(text: str) -> str:
+    def key_of(text):
         form = kind.reading.form(text)
         integer_text = re.fullmatch(r"(-?[0-9]+)\.0+", form, re.ASCII)
         if integer_text is None or len(form) > 400:

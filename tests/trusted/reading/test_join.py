@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -36,7 +35,7 @@ DOMAIN = ln.Domain(
 )
 
 
-def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+def tables():
     """Return visits and patients with nulls, orphans on both sides, and repeated keys."""
     random = np.random.default_rng(5)
     visits = pd.DataFrame(
@@ -65,7 +64,7 @@ BOTH = VISITS.merge(
 )
 
 
-def merged() -> pd.DataFrame:
+def merged():
     """Return the rows that the domain keeps."""
     joined = BOTH.assign(
         sex=BOTH["sex"]
@@ -80,7 +79,7 @@ def merged() -> pd.DataFrame:
     ]
 
 
-def expected(names: list[str]) -> dict[Any, int]:
+def expected(names):
     joined = merged().assign(year=lambda frame: frame["year"].clip(1980, 1989))
     return {
         key if isinstance(key, tuple) else (key,): number
@@ -88,26 +87,26 @@ def expected(names: list[str]) -> dict[Any, int]:
     }
 
 
-def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
+def cells(table, names):
     ((_, counts),) = exact_marginals(table, [names])
     labels = itertools.product(*(DOMAIN.kind(name).labels for name in names))
     return {key: number for key, number in zip(labels, counts.tolist(), strict=True) if number}
 
 
-def _files(frame: pl.DataFrame, folder: Path) -> Any:
+def _files(frame, folder):
     for part in range(3):
         frame[part::3].write_csv(folder / f"{part}.csv")
     return folder
 
 
-def _database(frame: pl.DataFrame, folder: Path) -> Any:
+def _database(frame, folder):
     with duckdb.connect(folder.parent / "x.duckdb") as connection:
         connection.register("given", frame.to_arrow())
         connection.execute(f"CREATE TABLE {folder.name} AS FROM given")
     return ln.DatabaseTable(folder.name, "env:VISITS_URL")
 
 
-def _ibis(frame: pl.DataFrame, folder: Path) -> Any:
+def _ibis(frame, folder):
     ibis = pytest.importorskip(
         "ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'"
     )
@@ -132,9 +131,7 @@ PAIRS = [
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(("first_kind", "second_kind"), PAIRS)
-def test_join_counts_match_pandas_merge(
-    first_kind: str, second_kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_join_counts_match_pandas_merge(first_kind, second_kind, tmp_path, monkeypatch):
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
     monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
     monkeypatch.setattr("leastnoise._trusted.reading._frame_sources.CHUNK", 64)
@@ -179,14 +176,14 @@ STAR = ln.Domain(
 )
 
 
-def star(visits: Any, patients: Any, cards: Any, shops: Any) -> ln.Joined:
+def star(visits, patients, cards, shops):
     """Return visits, patients and cards of a unit, and the public shops of the cards."""
     with_patients = ln.Joined(visits, patients, on=ON, columns=("sex",))
     with_cards = ln.Joined(with_patients, cards, on={"patient": "owner"})
     return ln.Joined(with_cards, shops, on="shop", public=True)
 
 
-def star_counts() -> Any:
+def star_counts():
     """Count the star with pandas."""
     joined = BOTH.drop(columns="id").merge(
         CARDS.dropna(subset="owner").drop_duplicates("owner", keep=False),
@@ -203,9 +200,7 @@ def star_counts() -> Any:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "duckdb", "database"])
-def test_star_of_four_tables_counts_as_pandas_does(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_star_of_four_tables_counts_as_pandas_does(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
     monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
     sources = []
@@ -222,7 +217,7 @@ def test_star_of_four_tables_counts_as_pandas_does(
     assert len(nonzero) > 20
 
 
-def test_every_private_table_of_a_star_needs_the_unit() -> None:
+def test_every_private_table_of_a_star_needs_the_unit():
     with pytest.raises(ln.InputError, match=r"It is joined on 'shop', and the unit is 'patient'"):
         read(
             ln.Joined(star(VISITS, PATIENTS, CARDS, SHOPS).data, SHOPS, on="shop"),
@@ -242,7 +237,7 @@ def test_every_private_table_of_a_star_needs_the_unit() -> None:
             ln.Joined(joined, PATIENTS, on=ON, public=is_second_public, columns=("year",))
 
 
-def test_column_that_two_joined_tables_have_is_refused() -> None:
+def test_column_that_two_joined_tables_have_is_refused():
     joined_twice = ln.Joined(
         ln.Joined(VISITS, PATIENTS, on=ON), PATIENTS.assign(tier="gold"), on=ON
     )
@@ -256,7 +251,7 @@ def test_column_that_two_joined_tables_have_is_refused() -> None:
         )
 
 
-def test_public_table_serves_any_unit() -> None:
+def test_public_table_serves_any_unit():
     visits = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
     joined = ln.Joined(visits, PATIENTS, on=ON, public=True)
     # rows without a key stay, with nulls, which drop them for their year
@@ -271,7 +266,7 @@ def test_public_table_serves_any_unit() -> None:
     assert open_content(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
-def test_unit_named_like_second_key_is_the_first_column() -> None:
+def test_unit_named_like_second_key_is_the_first_column():
     """The patients' key has the unit's name, yet a visit's rows belong to no patient's unit."""
     visits = VISITS.assign(id=range(len(VISITS)))
     joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
@@ -280,7 +275,7 @@ def test_unit_named_like_second_key_is_the_first_column() -> None:
             reads(joined, domain, *(["sex"] if reads is read_keys else []), unit_column="id")
 
 
-def test_second_table_columns_are_read_on_request() -> None:
+def test_second_table_columns_are_read_on_request():
     visits = VISITS.assign(sex="F")
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):
         read(ln.Joined(visits, PATIENTS, on=ON), DOMAIN, unit_column="patient")
@@ -305,7 +300,7 @@ def test_second_table_columns_are_read_on_request() -> None:
         )
 
 
-def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
+def test_an_empty_second_table_has_no_partners(tmp_path):
     PATIENTS[:0].to_csv(tmp_path / "patients.csv", index=False)
     for empty in (PATIENTS[:0], tmp_path / "patients.csv", pa.Table.from_pandas(PATIENTS[:0])):
         table = read(
@@ -322,7 +317,7 @@ def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
     assert len(open_content(nobody).codes["dx"]) == 0
 
 
-def test_keys_are_compared_as_units_are() -> None:
+def test_keys_are_compared_as_units_are():
     first_table = pd.DataFrame(
         {
             "k": pd.Series(
@@ -341,7 +336,7 @@ def test_keys_are_compared_as_units_are() -> None:
     assert codes.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
 
 
-def test_unknown_second_keys_count_once_a_unit() -> None:
+def test_unknown_second_keys_count_once_a_unit():
     domain = ln.Domain(sex=ln.Unknown(9))
     units_by_key = units_of(
         read_keys(
@@ -352,7 +347,7 @@ def test_unknown_second_keys_count_once_a_unit() -> None:
 
 
 @pytest.mark.parametrize("unit", [None, "patient"])
-def test_unused_second_keys_are_absent(unit: str | None) -> None:
+def test_unused_second_keys_are_absent(unit):
     domain = ln.Domain(sex=ln.Unknown(9))
     for rows, expected_units in (
         (VISITS[:0], {}),
@@ -377,12 +372,12 @@ MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
 
 
 def marked(
-    visits: list[tuple[Any, int]],
-    patients: list[tuple[Any, int]],
-    keys: Any,
-    unit: dict[str, Any],
-    **how: Any,
-) -> Counter[Any]:
+    visits,
+    patients,
+    keys,
+    unit,
+    **how,
+):
     """Return the rows that count, each with its serial number and random key."""
     first_table = pa.table(
         {
@@ -410,7 +405,7 @@ def marked(
     return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
 
 
-def databases(seed: int) -> Any:
+def databases(seed):
     """Yield pairs of small, and of larger random tables, with units a and b, nulls and orphans."""
     units, random = ("a", "b", None), np.random.default_rng(seed)
     owner_lists = [
@@ -432,7 +427,7 @@ def databases(seed: int) -> Any:
         yield [units[choice] for choice in owners], patients
 
 
-def violations(most: int, bound: int | None = None) -> Any:
+def violations(most, bound=None):
     """Return changes of a unit that affect other rows, or more than ``most`` rows."""
     unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
     if bound is not None:
@@ -466,7 +461,7 @@ def violations(most: int, bound: int | None = None) -> Any:
 
 
 @pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, 1), (3, 2)])
-def test_unit_in_both_tables_changes_bounded_rows(most: int, bound: int | None) -> None:
+def test_unit_in_both_tables_changes_bounded_rows(most, bound):
     assert list(violations(most, bound)) == []
 
 
@@ -479,9 +474,7 @@ MARKED_STAR = ln.Domain(
 PUBLIC = pa.table({"v": [0, 1], "x": [2, 1]})
 
 
-def starred(
-    visits: list[tuple[Any, int]], tables: list[list[tuple[Any, int]]], keys: Any, most: int
-) -> Counter[Any]:
+def starred(visits, tables, keys, most):
     """Return the rows of a star with two tables of units and a public table."""
     names = pa.array([owner for owner, _ in visits], pa.string())
     source: Any = pa.table({"u": names, "mark": [mark for _, mark in visits]})
@@ -506,7 +499,7 @@ def starred(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
-def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
+def test_unit_in_a_star_changes_only_its_own_rows(most):
     """Try all changes of a unit in one, some and all tables."""
     units = ("a", "b", None)
     random = np.random.default_rng(most)
@@ -540,12 +533,12 @@ def test_unit_in_a_star_changes_only_its_own_rows(most: int) -> None:
     assert largest_loss == most
 
 
-def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
+def plant_first_of_any_case(patch):
     """Compare keys differently from units, so that both units share one partner."""
     patch.setattr(_read, "key_reader", lambda reading: lambda value: value and b"x")
 
 
-def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
+def plant_shared_row(patch):
     """Give a row without partner the first partner of the table."""
     of = _read.PartnerRows.of
     patch.setattr(
@@ -558,14 +551,14 @@ def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("plant", [plant_first_of_any_case, plant_shared_row])
-def test_faults_are_seen(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_are_seen(plant, monkeypatch):
     plant(monkeypatch)
     assert next(violations(2), None) is not None
 
 
 def test_join_without_unit_rule_changes_several_units(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """The refused case: persons are units and share a private row of their household."""
     persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
     domain = ln.Domain(region=["N", "S"])
@@ -593,13 +586,13 @@ def test_join_without_unit_rule_changes_several_units(
 # Refusals.
 
 
-def test_check_shows_most_frequent_outside_values() -> None:
+def test_check_shows_most_frequent_outside_values():
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
     (fit,) = count_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
     assert fit.values == (("'x'", 6),)
 
 
-def test_join_partner_counts_cover_all_rows() -> None:
+def test_join_partner_counts_cover_all_rows():
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
     joined = ln.Joined(visits, patients, on=ON, public=True)
@@ -609,7 +602,7 @@ def test_join_partner_counts_cover_all_rows() -> None:
 
 @pytest.mark.parametrize("function", [read, read_keys, count_fit])
 @pytest.mark.parametrize("unit", [None, "doctor", "home"])
-def test_private_table_needs_its_key_as_unit(function: Any, unit: str | None) -> None:
+def test_private_table_needs_its_key_as_unit(function, unit):
     joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
     domain = ln.Domain(sex=ln.Unknown(9)) if function is read_keys else DOMAIN
     options: dict[str, Any] = (
@@ -650,7 +643,7 @@ def test_private_table_needs_its_key_as_unit(function: Any, unit: str | None) ->
         ),
     ],
 )
-def test_invalid_join_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_join_is_refused(arguments, message):
     with pytest.raises(ln.InputError, match=message):
         ln.Joined("visits.csv", **{"second": "patients.csv", **arguments})
 
@@ -689,21 +682,19 @@ def test_invalid_join_is_refused(arguments: dict[str, Any], message: str) -> Non
         (VISITS, {"id": [1]}, {"on": ON}, r"got an object of type 'dict'"),
     ],
 )
-def test_join_names_missing_columns(
-    data: Any, second: Any, options: dict[str, Any], message: str
-) -> None:
+def test_join_names_missing_columns(data, second, options, message):
     with pytest.raises(ln.InputError, match=message):
         read(ln.Joined(data, second, public=True, **options), DOMAIN)
 
 
-def test_nothing_shows_the_rows_of_tables() -> None:
+def test_nothing_shows_the_rows_of_tables():
     assert (
         repr(ln.Joined(VISITS, PATIENTS, on=ON))
         == "Joined(on={'patient': 'id'}, columns=None, public=False)"
     )
 
 
-def test_join_keeps_both_locations() -> None:
+def test_join_keeps_both_locations():
     joined = ln.Joined(
         ln.CSV("/a/visits.csv", ";"), "/a/patients.parquet", on=ON, columns=["sex"], public=True
     )

@@ -1,8 +1,5 @@
 """Keys of a column: their values, the bound of a unit, and equality over sources."""
 
-from pathlib import Path
-from typing import Any
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -20,11 +17,11 @@ DOMAIN = Domain(
 )
 
 
-def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]:
+def counted(source, domain=DOMAIN, **unit):
     return units_of(read_keys(source, domain, "agent", **unit))
 
 
-def test_which_values_are_keys() -> None:
+def test_which_values_are_keys():
     values = [
         "curl", " Curl ", "WGET", None, "", "  ", "na", "x" * 12, "x" * 13, "two\nlines", "nul\x00",
         "half \ud800", "ünï", 17.0, "17", b"\xff", [1],
@@ -33,7 +30,7 @@ def test_which_values_are_keys() -> None:
     assert keys == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}
 
 
-def test_unit_counts_once_per_key_up_to_a_limit() -> None:
+def test_unit_counts_once_per_key_up_to_a_limit():
     frame = pd.DataFrame(
         {
             "id": [1] * 6 + [2, 2, 3, None],
@@ -53,7 +50,7 @@ def test_unit_counts_once_per_key_up_to_a_limit() -> None:
         assert keys["a"] in (1, 2)
 
 
-def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
+def test_every_source_has_the_same_keys(tmp_path):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
@@ -82,12 +79,12 @@ def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
         assert counted(source, unit_column="id", max_rows=7) == units
 
 
-def test_no_row_and_no_key() -> None:
+def test_no_row_and_no_key():
     assert counted(pd.DataFrame({"agent": []})) == {}
     assert counted(pd.DataFrame({"agent": [None], "id": [1]}), unit_column="id", max_rows=2) == {}
 
 
-def test_unknown_attribute_is_not_read() -> None:
+def test_unknown_attribute_is_not_read():
     with pytest.raises(
         ln.InputError,
         match=r"categories of Unknown\(9.* are not known yet.*leastnoise.find_categories",
@@ -108,12 +105,12 @@ def test_unknown_attribute_is_not_read() -> None:
         ({"levels": {"a": {"b": "c"}}}, "no levels"),
     ],
 )
-def test_unknown_category_options_are_checked(options: dict[str, Any], message: str) -> None:
+def test_unknown_category_options_are_checked(options, message):
     with pytest.raises(ln.InputError, match=message):
         Unknown(**{"most": 9, **options})
 
 
-def test_found_categories_are_an_attribute() -> None:
+def test_found_categories_are_an_attribute():
     kind = Unknown(9, outside="other", null="other", reading=Reading(ignore_case=True))
     assert kind.to_categories(("b", "other", "a")).labels == ("b", "a", "other")
     assert Unknown(9).to_categories(("b", "other")).labels == ("b", "other")

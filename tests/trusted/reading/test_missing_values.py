@@ -49,11 +49,11 @@ HAS_AGE = "age BETWEEN 0 AND 4"
 BIN = "least(greatest(floor(income / 10), 0), 3)"
 
 
-def drawn_rows(seed: int) -> pa.Table:
+def drawn_rows(seed):
     """Return rows with nulls and values outside the domain in every column."""
     rng = np.random.default_rng(seed)
 
-    def draw(values: list[object], kind: pa.DataType) -> pa.Array:
+    def draw(values, kind):
         places = rng.integers(0, len(values), ROWS)
         return pa.array([values[place] for place in places], kind)
 
@@ -136,7 +136,7 @@ JOINED = [
 ]
 
 
-def by_sql(statement: str, rows: pa.Table, condition: str = "true") -> dict[tuple[str, ...], float]:
+def by_sql(statement, rows, condition="true"):
     """Answer a statement, completed with its FROM, by groups."""
     select, *grouped = statement.partition(" GROUP BY ")
     select, _, where = select.partition(" WHERE ")

@@ -93,32 +93,32 @@ def typed(request, tmp_path):
     }[request.param]()
 
 
-def test_pairs_that_cannot_match_are_refused(typed) -> None:
+def test_pairs_that_cannot_match_are_refused(typed):
     for column, kind in REFUSED:
         with pytest.raises(ln.InputError, match=f"can match no value of the column '{column}'"):
             check_source(typed, ln.Domain({column: kind}), [column], [], None)
 
 
 @pytest.mark.slow
-def test_pairs_that_can_match_are_not_refused(typed) -> None:
+def test_pairs_that_can_match_are_not_refused(typed):
     for column, kind in ALLOWED:
         check_source(typed, ln.Domain({column: kind}), [column], [], None)
 
 
 @pytest.mark.parametrize("column", ["stamp", "day"])
-def test_measures_of_times_are_refused(typed, column: str) -> None:
+def test_measures_of_times_are_refused(typed, column):
     domain = ln.Domain({"word": SEX}, measures={"sum": ln.Measure(column, 0, 9)})
     with pytest.raises(ln.InputError, match="which dates and time stamps are not"):
         check_source(typed, domain, ["word"], ["sum"], None)
 
 
 @pytest.mark.parametrize("column", ["whole", "flag"])
-def test_measures_of_numbers_and_flags_are_allowed(typed, column: str) -> None:
+def test_measures_of_numbers_and_flags_are_allowed(typed, column):
     domain = ln.Domain({"word": SEX}, measures={"sum": ln.Measure(column, 0, 9)})
     check_source(typed, domain, ["word"], ["sum"], None)
 
 
-def test_columns_of_nulls_are_not_refused(tmp_path) -> None:
+def test_columns_of_nulls_are_not_refused(tmp_path):
     """Their type is inferred from values, so a refusal would depend on the rows."""
     table = pa.table({"word": ["F"], "nothing": pa.nulls(1)})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -139,13 +139,13 @@ def test_columns_of_nulls_are_not_refused(tmp_path) -> None:
     check_source(tmp_path, domain, ["nothing"], ["sum"], None)
 
 
-def test_types_that_differ_between_files_are_unknown(tmp_path) -> None:
+def test_types_that_differ_between_files_are_unknown(tmp_path):
     pq.write_table(pa.table({"x": pa.array([1])}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": pa.array(["F"])}), tmp_path / "b.parquet")
     check_source(tmp_path, ln.Domain(x=SEX), ["x"], [], None)
 
 
-def test_nothing_is_spent_on_a_pair_that_cannot_match(tmp_path) -> None:
+def test_nothing_is_spent_on_a_pair_that_cannot_match(tmp_path):
     plan = ln.plan(ln.queries(ln.Domain(whole=MONTHS), whole="identity"), ln.PureDP(1))
     for paid in ({"seed": 1}, {"ledger": tmp_path / "x.ledger"}):
         with pytest.raises(ln.InputError, match='format = "%Y%m%d"'):
@@ -166,7 +166,7 @@ def cells(frame, kind):
 
 
 @pytest.mark.parametrize("frequency", ["M", "D", "W", "Q", "Y", "h"])
-def test_periods_are_read_by_their_start(frequency: str) -> None:
+def test_periods_are_read_by_their_start(frequency):
     kind = ln.Dates("2023-12-01", "2024-03-31", by="month", null="other")
     periods = VISITS.time.dt.to_period(frequency)
     starts = pd.DataFrame({"x": periods.dt.start_time})
@@ -174,7 +174,7 @@ def test_periods_are_read_by_their_start(frequency: str) -> None:
         assert cells(pd.DataFrame({"x": values}), kind) == cells(starts, kind)
 
 
-def test_a_period_beyond_time_stamps_changes_no_other() -> None:
+def test_a_period_beyond_time_stamps_changes_no_other():
     periods = pd.Series(
         [*VISITS.time.dt.to_period("M"), pd.Period("9000-01", "M")], dtype="period[M]"
     )
@@ -182,7 +182,7 @@ def test_a_period_beyond_time_stamps_changes_no_other() -> None:
     assert cells(pd.DataFrame({"x": periods}), kind) == [0, 0, 2, 1, 2]
 
 
-def test_intervals_are_read_by_their_text() -> None:
+def test_intervals_are_read_by_their_text():
     kind = ln.Categories(["(0, 18]", "(18, 65]", "(65, 120]"], null="other")
     groups = pd.cut(AGES, [0, 18, 65, 120])
     assert cells(pd.DataFrame({"x": groups}), kind) == [0, 1, 3, 2]
@@ -190,7 +190,7 @@ def test_intervals_are_read_by_their_text() -> None:
     assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 2]
 
 
-def test_interval_text_does_not_depend_on_earlier_rows() -> None:
+def test_interval_text_does_not_depend_on_earlier_rows():
     """-0.0 equals 0.0 but has another text: one more row must not change the others."""
     intervals = pd.Series(pd.arrays.IntervalArray.from_arrays([-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]))
     kind = ln.Categories(["(-0.0, 1.0]", "(0.0, 1.0]"], null="other")
@@ -208,13 +208,13 @@ def test_interval_text_does_not_depend_on_earlier_rows() -> None:
     ],
     ids=["complex", "categories of complex", "durations", "categories of durations"],
 )
-def test_types_of_pandas_without_a_form_are_refused(values) -> None:
+def test_types_of_pandas_without_a_form_are_refused(values):
     frame = pd.DataFrame({"x": values})
     with pytest.raises(ln.InputError, match="must hold numbers, text or dates"):
         check_source(frame, ln.Domain(x=ln.Integers(1, 3)), ["x"], [], None)
 
 
-def test_python_objects_are_not_judged_by_values() -> None:
+def test_python_objects_are_not_judged_by_values():
     """Whether all objects of a column have one type depends on its rows."""
     for values in ([1, 2], ["F", "M"], [DAY, DAY], [True, False]):
         frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})

@@ -617,7 +617,7 @@ def test_columns_whose_names_have_dots(tmp_path):
         assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
 
 
-def test_duckdb_null_column_is_null() -> None:
+def test_duckdb_null_column_is_null():
     relation = duckdb.sql("SELECT NULL AS a")
     assert str(relation.types[0]) == '"NULL"'
     check_source(relation, Domain(a=Categories(["x"])), ["a"], [], None)

@@ -145,7 +145,7 @@ def read_numbers(source, texts, reading):
 
 
 @pytest.mark.slow
-def test_numbers_are_read_as_the_page_says(source_of) -> None:
+def test_numbers_are_read_as_the_page_says(source_of):
     texts, columns = table_of_page("Numbers")
     assert len(texts) > 40
     source = source_of(texts)
@@ -160,7 +160,7 @@ def test_numbers_are_read_as_the_page_says(source_of) -> None:
         assert differences == [], title
 
 
-def test_times_are_read_as_the_page_says(source_of) -> None:
+def test_times_are_read_as_the_page_says(source_of):
     texts, columns = table_of_page("Times")
     days = ln.Dates("2024-11-01", "2024-11-30", null="other", reading=ln.Reading(column="text"))
     domain = ln.Domain({"number": ln.Coded(len(texts)), "day": days})
@@ -189,7 +189,7 @@ def rows_of_units(source, texts, reading):
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
-def test_units_are_distinguished_as_documented(source_of, title: str) -> None:
+def test_units_are_distinguished_as_documented(source_of, title):
     texts, columns = table_of_page("Texts")
     groups = same_texts(texts, columns[title])
     units, rows = rows_of_units(source_of(texts), texts, KEYS[title])
@@ -197,7 +197,7 @@ def test_units_are_distinguished_as_documented(source_of, title: str) -> None:
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
-def test_categories_are_distinguished_as_documented(source_of, title: str) -> None:
+def test_categories_are_distinguished_as_documented(source_of, title):
     texts, columns = table_of_page("Texts")
     source = source_of(texts)
     documented = documented_texts(texts, columns[title])
@@ -211,7 +211,7 @@ def test_categories_are_distinguished_as_documented(source_of, title: str) -> No
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
-def test_found_categories_are_distinguished_as_documented(source_of, title: str) -> None:
+def test_found_categories_are_distinguished_as_documented(source_of, title):
     texts, columns = table_of_page("Texts")
     documented = documented_texts(texts, columns[title])
     kind = ln.Unknown(99, reading=ln.Reading(column="text", **KEYS[title]))
@@ -222,7 +222,7 @@ def test_found_categories_are_distinguished_as_documented(source_of, title: str)
 
 
 @pytest.mark.parametrize("title", ["no key", "`trim = true`"])
-def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title: str) -> None:
+def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title):
     texts, columns = table_of_page("Texts")
     documented = documented_texts(texts, columns[title])
     values = [text for text in dict.fromkeys(documented) if text != "null"]

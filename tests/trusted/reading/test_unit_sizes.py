@@ -1,7 +1,6 @@
 """Sizes of units: equal over sources, and one row for each unit."""
 
 import itertools
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -19,24 +18,24 @@ from trusted.kernel.selections import law_of_group
 DOMAIN = Domain(rows=Edges([0, 1, 2, 4, 8], closed="right", outside="clip"))
 
 
-def unit_cells(source, **settings) -> list[int]:
+def unit_cells(source, **settings):
     table = read_unit_sizes(source, DOMAIN, "rows", unit_column="id", **settings)
     assert (table.unit_column, table.max_rows) == ("id", 1)
     return open_content(table).codes["rows"].tolist()
 
 
-def rows_of(sizes) -> pd.DataFrame:
+def rows_of(sizes):
     ids = [f"p{unit}" for unit, size in enumerate(sizes) for _ in range(size)]
     return pd.DataFrame({"id": pd.Series(ids, dtype=object), "pay": 1})
 
 
-def test_units_are_distinguished_by_their_reading() -> None:
+def test_units_are_distinguished_by_their_reading():
     frame = pd.DataFrame({"id": ["a", " A", "b", None, "", "NA", "a", "a", "17", "17.0"]})
     reading = Reading(trim=True, ignore_case=True, nulls=["NA"])
     assert sorted(unit_cells(frame, unit_reading=reading)) == [0, 1, 2]
 
 
-def test_every_source_has_the_same_rows_of_units(tmp_path: Path) -> None:
+def test_every_source_has_the_same_rows_of_units(tmp_path):
     frame = pd.DataFrame({"id": np.random.default_rng(1).zipf(2.0, 500)})
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.to_parquet(tmp_path / "x.parquet")
@@ -53,12 +52,12 @@ def test_every_source_has_the_same_rows_of_units(tmp_path: Path) -> None:
         assert sorted(unit_cells(source)) == expected
 
 
-def test_source_without_units_gives_an_empty_table() -> None:
+def test_source_without_units_gives_an_empty_table():
     assert unit_cells(pd.DataFrame({"id": pd.Series([None, ""], dtype=object)})) == []
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_unit_changes_one_row_however_many_it_has(size) -> None:
+def test_unit_changes_one_row_however_many_it_has(size):
     for other_sizes in itertools.product([0, 1, 2, 5], repeat=3):
         with_unit = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
         without_unit = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
@@ -66,7 +65,7 @@ def test_unit_changes_one_row_however_many_it_has(size) -> None:
 
 
 @pytest.mark.slow
-def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit() -> None:
+def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit():
     selection = QuantileSelection(attribute="rows", share="19/20", cells=4, epsilon="1/2")
     largest = 0.0
     for other_sizes in itertools.product([0, 1, 3, 40], repeat=3):

@@ -2,7 +2,6 @@
 
 import gc
 import types
-from collections.abc import Iterator
 
 _ENDS = (
     type,
@@ -13,7 +12,7 @@ _ENDS = (
 )
 
 
-def reachable(start: object) -> Iterator[object]:
+def reachable(start):
     """Yield all that the garbage collector follows, without modules, classes, functions."""
     visited, waiting = {id(start)}, [start]
     while waiting:

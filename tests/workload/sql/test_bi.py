@@ -32,7 +32,7 @@ UNIT = {"unit": "customer"}
 
 
 @pytest.fixture(scope="module")
-def rows() -> pd.DataFrame:
+def rows():
     rng = np.random.default_rng(5)
     count = 600
     frame = pd.DataFrame(
@@ -53,7 +53,7 @@ def rows() -> pd.DataFrame:
     return frame
 
 
-def named_statements(path: Path) -> dict[str, str]:
+def named_statements(path):
     """Return the statements of a file by their names, in a comment before each."""
     pattern = r"^-- ([^\n]+)\n([^\n-][^;]+);"
     statements = re.findall(pattern, path.read_text("utf-8"), re.MULTILINE)
@@ -64,7 +64,7 @@ TOP = "SELECT city FROM orders GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2"
 STATEMENTS = named_statements(Path(__file__).with_name("bi_statements.sql"))
 
 
-def exact_frame(text: str, rows: pd.DataFrame, domain: ln.Domain = DOMAIN) -> pd.DataFrame:
+def exact_frame(text, rows, domain=DOMAIN):
     """Return the answer to a statement without noise."""
     statements = read_statements(domain, [text], SqlSettings(unit="customer", today=TODAY))
     (statement,) = over_common_domain(statements)
@@ -72,12 +72,12 @@ def exact_frame(text: str, rows: pd.DataFrame, domain: ln.Domain = DOMAIN) -> pd
     return frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
 
 
-def prepared(rows: pd.DataFrame) -> pd.DataFrame:
+def prepared(rows):
     """Return the rows with a column for each attribute, measure and unit."""
     return rows.assign(basket=rows["amount"]).drop(columns="family")
 
 
-def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
+def reference(text, rows):
     """Return the answer of DuckDB to the statement in its dialect."""
     text = re.sub(r"CURRENT_DATE|NOW\(\)", f"DATE '{TODAY}'", text)
     text = text.replace("TO_TIMESTAMP(", "strptime(").replace("TO_DATE(", "strptime(")
@@ -106,7 +106,7 @@ def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
         return [tuple(map(normalize, row)) for row in database.execute(text).fetchall()]
 
 
-def normalize(value: object) -> object:
+def normalize(value):
     """Return a value in a form that both programs share."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -117,24 +117,22 @@ def normalize(value: object) -> object:
     return str(value)[:10] if isinstance(value, (dt.date, dt.datetime)) else float(value)
 
 
-def normalized_rows(frame: pd.DataFrame) -> list[tuple]:
+def normalized_rows(frame):
     return [tuple(map(normalize, row)) for row in frame.itertuples(index=False, name=None)]
 
 
-def is_close(value: object, expected: object, tolerance: float) -> bool:
+def is_close(value, expected, tolerance):
     """Return whether a value equals the value of DuckDB, whose null is the cell "other"."""
     if isinstance(value, float) and isinstance(expected, float):
         return abs(value - expected) <= tolerance * max(1.0, abs(expected))
     return value == expected or (value == "other" and expected is None)
 
 
-def is_row_close(row: tuple, expected: tuple, tolerance: float) -> bool:
+def is_row_close(row, expected, tolerance):
     return all(is_close(a, b, tolerance) for a, b in zip(row, expected, strict=True))
 
 
-def assert_rows_equal(
-    rows: list[tuple], expected: list[tuple], *, is_ordered: bool, tolerance: float = 1e-6
-) -> None:
+def assert_rows_equal(rows, expected, *, is_ordered, tolerance=1e-6):
     """Check that every row of DuckDB is there, and that all others are empty groups."""
     further = list(rows)
     for expected_row in expected:
@@ -327,7 +325,7 @@ def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
     assert ((medians["m"] >= 25) & (medians["m"] <= 75)).all()
 
 
-def small_release(*texts: str, **options: object) -> ln.Release:
+def small_release(*texts, **options):
     """Return a release of a few rows with visible noise."""
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", -9, 9)})
     frame = pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 20, "pay": [5, -5] * 25})
@@ -382,7 +380,7 @@ COMBINATIONS = {
 
 
 @pytest.fixture(scope="module")
-def sold() -> tuple[ln.Release, pd.DataFrame]:
+def sold():
     """A release of counts and sums by shop and card, and its rows."""
     rng = np.random.default_rng(3)
     count = 4000
@@ -407,19 +405,19 @@ def sold() -> tuple[ln.Release, pd.DataFrame]:
     return ln.release(ln.plan(workload, ln.ZCDP("1/8")), frame, seed=1), frame
 
 
-def card_shares(release: ln.Release) -> np.ndarray:
+def card_shares(release):
     """Return the intervals of the shares of rows with a card, by shop."""
     shares = ln.shares(release, ["card"], by=["shop"]).frame("pandas")
     return shares[shares["card"] == "true"][["low", "high"]].to_numpy()
 
 
-def card_difference(release: ln.Release, **measure: str) -> np.ndarray:
+def card_difference(release, **measure):
     """Return the intervals of the difference between rows with and without a card, by shop."""
     comparison = ln.compare_groups(release, "card", "true", "false", **measure, by=["shop"])
     return comparison.frame("pandas")[["difference_low", "difference_high"]].to_numpy()
 
 
-def counts_of_card_or_shop(release: ln.Release) -> np.ndarray:
+def counts_of_card_or_shop(release):
     """Return the intervals of rows with a card or of shop s1, by shop."""
     domain = release.workload.domain
     cards = ln.predicates([["true"]])
@@ -430,7 +428,7 @@ def counts_of_card_or_shop(release: ln.Release) -> np.ndarray:
     return intervals
 
 
-def shop_shares(release: ln.Release) -> np.ndarray:
+def shop_shares(release):
     """Return the intervals of the shares of shops in all pay."""
     shares = ln.shares(release, ["shop"], sum="pay").frame("pandas")
     return shares[["low", "high"]].to_numpy()
@@ -698,7 +696,7 @@ STAR = ln.Domain(
 
 
 @pytest.fixture(scope="module")
-def star() -> dict[str, pd.DataFrame]:
+def star():
     """A table of facts, in which some keys have no partner, and four tables around it."""
     rng = np.random.default_rng(8)
     count = 400

@@ -24,7 +24,7 @@ POLICIES = [
 ]
 
 
-def channels(null: str = "drop", outside: str = "drop", **options: bool) -> ln.Domain:
+def channels(null="drop", outside="drop", **options):
     """Return a domain of a text, a Boolean and a number, and a measure."""
     return ln.Domain(
         chan=ln.Categories(["web", "app"], null=null, outside=outside, **options),
@@ -34,7 +34,7 @@ def channels(null: str = "drop", outside: str = "drop", **options: bool) -> ln.D
     )
 
 
-def answers(domain: ln.Domain, *texts: str) -> list[list[tuple]]:
+def answers(domain, *texts):
     """Return the rows of statements that are planned together, nearly without noise."""
     release = ln.release(ln.plan(ln.sql(domain, *texts), ln.PureDP(300)), ROWS, seed=1)
     answers_of_statements = []
@@ -46,13 +46,13 @@ def answers(domain: ln.Domain, *texts: str) -> list[list[tuple]]:
     return answers_of_statements
 
 
-def true_answers(text: str) -> list[tuple]:
+def true_answers(text):
     """Return the rows of a statement by DuckDB."""
     sales = ROWS  # noqa: F841 - DuckDB finds it by its name
     return sorted(tuple(map(_plain, row)) for row in duckdb.query(text).fetchall())
 
 
-def _plain(value: object) -> object:
+def _plain(value):
     """Return a value in a form that both programs share."""
     if pd.isna(value):
         return None
@@ -138,7 +138,7 @@ def test_groups_of_a_column_follow_the_domain(null, outside, further):
 
 
 def test_cells_are_added_only_if_counted():
-    def added(text: str, **options: bool) -> tuple[str, ...]:
+    def added(text, **options):
         return ln.sql(channels(**options), text).domain.kind("chan").further_labels
 
     assert added("SELECT chan, COUNT(*) FROM sales GROUP BY chan") == ()
@@ -159,7 +159,7 @@ def test_category_called_other_is_allowed():
 
 
 def test_statements_name_omitted_values():
-    def left_out(text: str, **policies: str) -> tuple[str, ...]:
+    def left_out(text, **policies):
         (statement,) = read_statements(channels(**policies), [text])
         return statement.left_out
 

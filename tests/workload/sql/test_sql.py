@@ -28,7 +28,7 @@ DOMAIN = ln.Domain(
 
 
 @pytest.fixture(scope="module")
-def sales() -> pd.DataFrame:
+def sales():
     rng = np.random.default_rng(7)
     rows = 1000
     texts = ("flag", "status", "mode", "priority", "nation")
@@ -50,7 +50,7 @@ def sales() -> pd.DataFrame:
     return frame
 
 
-def answered(text: str, rows: pd.DataFrame) -> list[tuple]:
+def answered(text, rows):
     """The rows of a statement, with noise that a huge budget makes as good as none."""
     unit = {"unit": "customer"} if "DISTINCT" in text else {}
     workload = ln.sql(DOMAIN, text, **unit)
@@ -64,7 +64,7 @@ def answered(text: str, rows: pd.DataFrame) -> list[tuple]:
     return list(frame[shown].itertuples(index=False, name=None))
 
 
-def normalize(value: object) -> object:
+def normalize(value):
     """Return a value in a form that both programs share."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -73,7 +73,7 @@ def normalize(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def is_close(value: object, other: object) -> bool:
+def is_close(value, other):
     if (
         isinstance(value, (int, float))
         and isinstance(other, (int, float))

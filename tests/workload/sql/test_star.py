@@ -3,8 +3,6 @@
 The tables are made up, with the keys and columns of the benchmark; some facts have no key.
 """
 
-from collections.abc import Iterable
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -78,7 +76,7 @@ QUERIES = {
 }
 
 
-def dimensions() -> dict[str, pd.DataFrame]:
+def dimensions():
     """The public tables around the facts."""
     days = range(100, 148)
     items = range(1, 13)
@@ -125,13 +123,13 @@ def dimensions() -> dict[str, pd.DataFrame]:
     }
 
 
-def keys_with_gaps(rng: np.random.Generator, keys: Iterable[int], count: int) -> pd.Series:
+def keys_with_gaps(rng, keys, count):
     values = pd.Series(rng.choice([*keys], count), dtype="Int64")
     return values.mask(rng.random(count) < 0.04)
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pd.DataFrame]:
+def tables():
     """The dimensions and 3,000 facts."""
     rng = np.random.default_rng(11)
     of_dimensions = dimensions()
@@ -143,7 +141,7 @@ def tables() -> dict[str, pd.DataFrame]:
     return {**of_dimensions, "store_sales": pd.DataFrame(facts)}
 
 
-def star_domain() -> ln.Domain:
+def star_domain():
     """The domain, in which each column of a dimension is a level of its key."""
     attributes = {}
     for table, frame in dimensions().items():

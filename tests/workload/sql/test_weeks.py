@@ -119,7 +119,7 @@ def test_ordered_aggregates_of_rows_are_refused(function):
         ln.sql(DOMAIN, text)
 
 
-def check(text: str, reference: str) -> None:
+def check(text, reference):
     """Compare the answer to a statement with the answer of DuckDB to a reference."""
     statements = read_statements(DOMAIN, [text], SqlSettings(today=TODAY))
     (statement,) = over_common_domain(statements)
