@@ -266,11 +266,14 @@ def test_budget_tables_are_on_the_page():
 @pytest.mark.parametrize("epsilon", budget.EPSILONS)
 def test_budget_bounds_hold_for_every_attack(epsilon):
     """All likelihood-ratio tests of a count with discrete Laplace noise, with and without a row."""
-    ratio, span = math.exp(-epsilon), 400
+    ratio = math.exp(-epsilon)
+    span = 400
     noise = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-span, span + 1)]
-    present, absent = [0.0, *noise], [*noise, 0.0]  # true counts 1 and 0, by output
+    present = [0.0, *noise]
+    absent = [*noise, 0.0]  # true counts 1 and 0, by output
     for threshold in range(span - 5, span + 8):
-        false_positives, members_found = sum(absent[threshold:]), sum(present[threshold:])
+        false_positives = sum(absent[threshold:])
+        members_found = sum(present[threshold:])
         largest = budget.largest_true_positive_rate(false_positives, epsilon)
         assert members_found <= largest + 1e-9
         if threshold in (span + 1, span + 2):
@@ -285,7 +288,8 @@ def test_budget_bounds_hold_for_every_attack(epsilon):
 
 
 def test_budget_rates_of_gaussian_noise():
-    mu, width = 0.5, 0.001
+    mu = 0.5
+    width = 0.001
     density = [math.exp(-((x * width) ** 2) / 2) for x in range(-8000, 8001)]
     shift = round(mu / width)
     for threshold in (9000, 9645, 10326):  # about one sixth, 5% and 1% false positives

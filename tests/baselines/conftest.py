@@ -50,7 +50,9 @@ class Tape:
     """Records a run, then replays it on other data; ``place`` is None before the replay."""
 
     def __init__(self, patches):
-        self.steps, self.place, self.loss = [], None, 0.0
+        self.steps = []
+        self.place = None
+        self.loss = 0.0
         real = {name: getattr(sys.modules["baselines._noise"], name) for name in LOST}
         for module in [
             module for name, module in sys.modules.items() if name.startswith("baselines.")
@@ -83,7 +85,8 @@ def neighbours(shape, seed):
         generator.poisson(2.0, shape) ** 6,
         np.zeros(shape),
     ]
-    kinds[3].flat[0], kinds[3].flat[-1] = 10**6, 10**3
+    kinds[3].flat[0] = 10**6
+    kinds[3].flat[-1] = 10**3
     for kind in kinds:
         x = kind.astype(np.int64)
         for cell in np.unique([0, 1, x.size // 3, x.size - 1]):
@@ -97,7 +100,8 @@ def audit(monkeypatch):
     """Return ``audit(run, shape)``: the largest loss, and whether an estimate changed."""
 
     def audit_(run, shape, seeds=(1, 2), pairs=neighbours):
-        largest, leaks = 0.0, False
+        largest = 0.0
+        leaks = False
         for seed in seeds:
             for x, y in pairs(shape, seed):
                 for data, neighbour in ((x, y), (y, x)):

@@ -78,7 +78,8 @@ def test_noisy_costs_match_the_worked_example():
 
 @pytest.mark.parametrize("length", range(1, 8))
 def test_deviation_sensitivity_is_two_minus_two_over_length(length):
-    generator, changes = np.random.default_rng(length), []
+    generator = np.random.default_rng(length)
+    changes = []
     for trial in range(300):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
         larger_counts = x + (np.arange(length) == generator.integers(length))
@@ -132,14 +133,16 @@ def noisy(counts, seed):
     Noise and scales are indexed by start and power.
     """
     generator = np.random.default_rng(seed)
-    scales, draws = {}, {}
+    scales = {}
+    draws = {}
     power = itertools.count()
 
     def sampler(numerator, denominator, count, entropy):
         k = next(power)
         noise = generator.integers(-40 * GRID, 40 * GRID, count)
         for place, draw in enumerate(noise.tolist()):
-            scales[place, k], draws[place, k] = Fraction(numerator, denominator), draw
+            scales[place, k] = Fraction(numerator, denominator)
+            draws[place, k] = draw
         return noise
 
     with pytest.MonkeyPatch.context() as patched:

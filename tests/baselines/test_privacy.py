@@ -221,7 +221,8 @@ def peeled(n):
 
 
 def test_php_makes_at_most_the_paid_decisions():
-    n, depth = 16, _linear.height(16, 2)
+    n = 16
+    depth = _linear.height(16, 2)
     _, decisions = _partition.bisect(peeled(n), Fraction(1), Fraction(0), depth, SeededEntropy(1))
     assert decisions.max() == depth
     assert decisions.max() * (EPSILON / depth) == EPSILON
@@ -328,7 +329,8 @@ def surely_lost(draws_here, draws_there):
     draws selects the outputs that look most revealing, the second half gives their
     Clopper-Pearson bounds.
     """
-    half, loss = len(draws_here) // 2, 0.0
+    half = len(draws_here) // 2
+    loss = 0.0
     for mine, theirs in ((draws_here, draws_there), (draws_there, draws_here)):
         selection_counts = Counter(mine[:half])
         neighbour_counts = Counter(theirs[:half])
@@ -341,7 +343,8 @@ def surely_lost(draws_here, draws_there):
         events = [{out} for out in ranked[:10]] + [
             set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k
         ]
-        total, neighbour_total = len(mine) - half, len(theirs) - half
+        total = len(mine) - half
+        neighbour_total = len(theirs) - half
         for event in events:
             hits, faults = (sum(out in event for out in draws[half:]) for draws in (mine, theirs))
             low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0

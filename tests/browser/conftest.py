@@ -64,7 +64,8 @@ def run_in_browser(
     def run_in_browser(kind, script, *arguments):
         if kind not in running:
             running[kind] = _started(kind, home)
-        questions, answers = running[kind].stdin, running[kind].stdout
+        questions = running[kind].stdin
+        answers = running[kind].stdout
         questions.write(json.dumps([script, *map(str, arguments)]) + "\n")
         questions.flush()
         assert select.select([answers], [], [], HANGS)[0], f"{script} hangs in {kind}"

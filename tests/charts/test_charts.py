@@ -191,7 +191,8 @@ def test_chart_calls_first_groups_sure_only_if_apart():
     random = np.random.default_rng(3)
     for _ in range(200):
         answer = random.integers(0, 30, size=7).astype(float)
-        low, high = answer - 2, answer + 2
+        low = answer - 2
+        high = answer + 2
         order = np.argsort(-answer, kind="stable")
         sure = [k for k in range(1, 5) if low[order[:k]].min() > high[order[k:]].max()]
         assert count_certain_largest(low, high, order[:4]) == max(sure, default=0)

@@ -18,7 +18,8 @@ class Mistake(NamedTuple):
     says: str  # a part of what it says; the column of whose rows, for `check`
 
 
-_HALF, _COMMA = "fewer than half", 'reads "1.5", and not "1,5"'
+_HALF = "fewer than half"
+_COMMA = 'reads "1.5", and not "1,5"'
 _POINTS = 'decimal = ","\nthousands = "."\n'
 _HEIGHTS = 'decimals = { low = "140", high = "200", step = "0.5" }'
 _SIX = 'low = "140", high = "200", step = "0.5"'

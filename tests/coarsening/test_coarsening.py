@@ -111,7 +111,8 @@ def test_intervals_equal_brute_force(seed):
     possible = np.ones(len(every), dtype=bool)
     sums = {("cells", place): every[(slice(None), *place)] for place in np.ndindex(shape)}
     for axis, name in enumerate(names):
-        margin, margins = truth.sum(axis=axis), every.sum(axis=axis + 1)
+        margin = truth.sum(axis=axis)
+        margins = every.sum(axis=axis + 1)
         counts = {}
         for place in np.ndindex(margin.shape):
             hide = rule.base == 1 and margin[place] <= 3 and rng.random() < 0.5

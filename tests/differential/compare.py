@@ -183,7 +183,8 @@ class _Row:
         values = [_plain(value) for value in row.values()]
         keys = values[: len(written.groups)]
         numbers = values[len(written.groups) :]
-        answers, tolerances = [], []
+        answers = []
+        tolerances = []
         intervals = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
         for (answer, low, high), column in zip(intervals, written.answers, strict=True):
             ends = [end for end in (answer, low, high) if isinstance(end, float)]
@@ -228,7 +229,8 @@ def _difference(statement, written, frame, rows):
     width = len(written.groups)
     numbers = len(written.answers)
     for row in rows:
-        keys, answers = row[:width], row[width : width + numbers]
+        keys = row[:width]
+        answers = row[width : width + numbers]
         absent = row[width + numbers :]
         labels = [
             _labels(statement, group.attribute, key, is_absent=bool(flag))

@@ -26,7 +26,8 @@ import leastnoise as ln
 CHANNELS = ["web", "app", "shop"]
 STRAY_CHANNELS = ["fax", "Web", "none", "other"]
 REGIONS = {"Kiel": "north", "Mainz": "south", "Trier": "south"}
-START, END = dt.date(2024, 1, 20), dt.date(2024, 3, 4)
+START = dt.date(2024, 1, 20)
+END = dt.date(2024, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def random_setting(rng, attributes):
             "outside": rng.choice(outside),
         }
 
-    chan, city = policies(), policies()
+    chan = policies()
+    city = policies()
     chan["null"] = "cell" if chan["null"] == "other" else chan["null"]
     chan["outside"] = "cell" if chan["outside"] == "other" else chan["outside"]
     listed = CHANNELS

@@ -301,7 +301,8 @@ def derived(kind):
     return type(f"Of{kind.__name__}", (kind,), {"__slots__": ()})
 
 
-STEPS, FORMS = StepTable(0, 3, 0), TextTable({"": -1, "a": 3}, {})
+STEPS = StepTable(0, 3, 0)
+FORMS = TextTable({"": -1, "a": 3}, {})
 RULE = {
     "size": 4,
     "table": STEPS,
@@ -373,9 +374,12 @@ def test_thresholds_must_rise_with_integers_between(at, cells):
 
 
 def test_rule_looks_up_exactly_what_it_checked():
-    at, cells = np.array([0.5]), np.array([0, 1])
-    cuts, forms = ThresholdTable(at, cells), TextTable(Remembering({"": -1, "a": 3}), {})
-    at[0], cells[0] = 9.0, 70
+    at = np.array([0.5])
+    cells = np.array([0, 1])
+    cuts = ThresholdTable(at, cells)
+    forms = TextTable(Remembering({"": -1, "a": 3}), {})
+    at[0] = 9.0
+    cells[0] = 70
     assert (cuts.thresholds.tolist(), cuts.cells.tolist()) == ([0.5], [0, 1])
     for array in (cuts.thresholds, cuts.cells):
         with pytest.raises(ValueError, match="read-only"):
@@ -421,7 +425,8 @@ def test_steps_are_whole_numbers_that_doubles_hold(steps):
 
 
 def test_domain_reads_cell_counts_once():
-    domain, same = Domain(zone=Coded(3)), Domain(zone=Coded(3))
+    domain = Domain(zone=Coded(3))
+    same = Domain(zone=Coded(3))
     object.__setattr__(domain.kind("zone"), "size", 5)
     assert (domain.kind("zone").size, domain.cells("zone"), domain.shape) == (5, 3, (3,))
     assert domain == same

@@ -61,7 +61,8 @@ def test_days_lie_in_coarser_periods():
         level.name: (level.labels, level.cells)
         for level in Dates("2023-12-31", "2024-01-02").implied_levels
     }
-    two, week = (0, 1, 1), ("2023-W52", "2024-W01")
+    two = (0, 1, 1)
+    week = ("2023-W52", "2024-W01")
     assert levels == {
         "weekday": (("Sunday", "Monday", "Tuesday"), (0, 1, 2)),
         "week": (week, two),
@@ -118,7 +119,8 @@ def test_foreign_kind_is_refused(monkeypatch):
 
 
 def test_days_are_of_years_that_every_time_zone_has():
-    first, last = Dates("0002-01-01", "0002-01-03"), Dates("9998-12-30", "9998-12-31")
+    first = Dates("0002-01-01", "0002-01-03")
+    last = Dates("9998-12-30", "9998-12-31")
     assert (first.size, first.labels[0], last.labels[-1]) == (3, "0002-01-01", "9998-12-31")
     for day in ("0001-12-31", "9999-01-01"):
         with pytest.raises(InputError, match=f"must be a day such as '2024-01-31'; got '{day}'"):

@@ -167,14 +167,17 @@ def factor(name, operator, weights=None):
     return Factor((name,), operator, None if weights is None else np.array(weights))
 
 
-A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))
+A = factor("a", Identity(2))
+B = factor("b", Identity(5))
+C = factor("c", Identity(3))
 TREE = factor("b", Tree.full(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 PLUS = factor(
     "b",
     DiagonalAndRows([3, 2, 5, -4, 1], [[1, 0, 2, 2, 7], [0, 3, -1, 0, 4]]),
     [1, 2, 1, 3, 1, 2, 5],
 )
-ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
+ACROSS_B = factor("b", Contrasts(5))
+ACROSS_C = factor("c", Contrasts(3))
 # One row less than cells: the direction without a measurement is not the total.
 TILTED_B = factor(
     "b",
@@ -210,7 +213,8 @@ def _case(
     return Case(name, plan, workload)
 
 
-LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+LAPLACE = Noise.DISCRETE_LAPLACE
+ROUNDED = Noise.ROUNDED_GAUSSIAN
 ALL = (
     marginals(DOMAIN, upto=2)
     + queries(DOMAIN, b="prefix", weight=3)
@@ -342,7 +346,8 @@ ENDS = Domain(
     b=Integers(0, 3),
     measures={"pay": Measure("pay", -2, 6), "tips": TIPS, "count of tips": ValueCount(TIPS)},
 )
-_ALONG_A, _ALONG_B = factor("a", Identity(3)), factor("b", Identity(4))
+_ALONG_A = factor("a", Identity(3))
+_ALONG_B = factor("b", Identity(4))
 
 
 def ends(factors, measure):
@@ -382,7 +387,8 @@ for _name, _blocks in _OF_ENDS.items():
         CASES.append(Case(f"{_name}, {_noise}", _plan, _sums))
 
 # Levels of one attribute, of unequal groups.
-IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
+IN_ORDER = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3]
+SHUFFLED = [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
 
 
 def leveled(groups, *, with_prefix=True):

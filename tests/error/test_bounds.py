@@ -173,7 +173,8 @@ def test_bound_covers_units_with_rows_in_many_cells(cells, filled):
     # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
     # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
     ones = np.arange(1, filled + 1)
-    between, along = ones * (cells - ones) / cells, ones**2 / cells
+    between = ones * (cells - ones) / cells
+    along = ones**2 / cells
     shares = np.geomspace(1e-4, 1e4, 4001)
     worst = (between + shares[:, None] * along).max(axis=1)
     best = float((worst * (cells - 1 + 1 / shares)).min())

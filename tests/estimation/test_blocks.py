@@ -39,10 +39,8 @@ def design():
 
 def test_block_counts_match_weighted_least_squares():
     scales, values, rows, weight = design()
-    covariance, queries = (
-        np.linalg.inv((rows.T * weight) @ rows),
-        np.random.default_rng(2).uniform(-1, 1, (20, 9)),
-    )
+    covariance = np.linalg.inv((rows.T * weight) @ rows)
+    queries = np.random.default_rng(2).uniform(-1, 1, (20, 9))
     structure = nested_blocks(STARTS, [laplace_variances(scale) for scale in scales])
     assert laplace_variances(scales[0]) == pytest.approx(
         [noise_variance(Noise.DISCRETE_LAPLACE, scale) for scale in scales[0]], rel=1e-9
@@ -73,13 +71,16 @@ def test_bounded_cells_stay_within_their_blocks(shape):
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
 def test_shrinkage_factors_follow_james_and_stein(shape):
     """The factors match James and Stein's from dense weights, level by level."""
-    tree, generator = block_tree(*shape), np.random.default_rng(6)
-    base, size = tree.starts[1], len(tree.order)
+    tree = block_tree(*shape)
+    generator = np.random.default_rng(6)
+    base = tree.starts[1]
+    size = len(tree.order)
     # The second first block is not divided further than once.
     starts = np.concatenate(
         [tree.starts[-1][tree.starts[-1] < base[1]], tree.starts[2][tree.starts[2] >= base[1]]]
     )
-    counts, variances = generator.normal(9, 4, len(starts)), generator.uniform(1, 5, len(starts))
+    counts = generator.normal(9, 4, len(starts))
+    variances = generator.uniform(1, 5, len(starts))
     label = np.searchsorted(starts, np.arange(size), side="right") - 1
     expand = (label[:, None] == np.arange(len(starts))) / np.bincount(label)
     total, top, *factors_by_level = shrinkage_factors(
@@ -115,7 +116,8 @@ def test_shrinkage_factors_follow_james_and_stein(shape):
 @pytest.mark.parametrize(("heavy", "keeps_all"), [(0.0, False), (3.0, False), (40.0, True)])
 def test_first_blocks_keep_all_unless_noise_explains_it(heavy, keeps_all):
     """First blocks keep their deviations unless noise explains them."""
-    tree, counts = block_tree(4, 4), np.full(16, 9.0)
+    tree = block_tree(4, 4)
+    counts = np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
     counts[0] = 9 + heavy
     level = shrinkage_factors(
@@ -132,7 +134,8 @@ def test_keeping_less_deviation_reduces_cell_errors(deviation, most):
 
     James and Stein's theorem has it below 1 for every level of 3 blocks and more.
     """
-    tree, generator = block_tree(8, 8), np.random.default_rng(8)
+    tree = block_tree(8, 8)
+    generator = np.random.default_rng(8)
     truth = 100 + deviation * generator.normal(size=64)
     squares = np.zeros(2)
     for _ in range(200):

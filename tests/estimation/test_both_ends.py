@@ -28,7 +28,8 @@ VALUES = {
     "tips": GIVEN * GENERATOR.integers(1, 6, ROWS),
     "count of tips": GIVEN.astype(np.int64),
 }
-A, B = factor("a", Identity(3)), factor("b", Identity(4))
+A = factor("a", Identity(3))
+B = factor("b", Identity(4))
 LAPLACE = KINDS["Laplace"]
 
 

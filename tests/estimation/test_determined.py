@@ -167,9 +167,13 @@ def plans(draw):
         isinstance(factor.operator, Contrasts) for block in blocks for factor in block.factors
     )
     if draw(st.booleans()) or has_contrasts:
-        budget, noise, grid = ApproxDP(99, "1e-6"), Noise.ROUNDED_GAUSSIAN, 4
+        budget = ApproxDP(99, "1e-6")
+        noise = Noise.ROUNDED_GAUSSIAN
+        grid = 4
     else:
-        budget, noise, grid = PureDP(99), Noise.DISCRETE_LAPLACE, 1
+        budget = PureDP(99)
+        noise = Noise.DISCRETE_LAPLACE
+        grid = 1
     return Measurements(
         domain=domain, privacy=Privacy(budget), noise=noise, blocks=tuple(blocks), grid=grid
     )

@@ -38,7 +38,8 @@ def joint_of(plan):
     "plan", [MIXED.plan, SEPARATE.plan], ids=["with a joint factor", "one factor an attribute"]
 )
 def test_implicit_operator_equals_explicit_matrix(plan):
-    joint, squares = joint_of(plan), LeastSquares(plan)
+    joint = joint_of(plan)
+    squares = LeastSquares(plan)
     gram = squares.rows.T @ squares.rows
     x = np.random.default_rng(0).normal(size=(joint.cells, 3))
     np.testing.assert_allclose(joint.gram(x), gram @ x, rtol=1e-10, atol=1e-10)
@@ -57,7 +58,8 @@ def test_simulated_variances_are_conservative_and_close(monkeypatch):
     # answers, dependent ones, the false alarm rate is below 0.11 by the union bound, and the seed
     # is fixed.
     monkeypatch.setattr("leastnoise._error._joint._MOST_EXACT", 0)
-    iterative, squares = IterativeStructure(joint_of(SEPARATE.plan)), LeastSquares(SEPARATE.plan)
+    iterative = IterativeStructure(joint_of(SEPARATE.plan))
+    squares = LeastSquares(SEPARATE.plan)
     for product in queries(SOLVED, a="prefix", b="identity") + queries(
         SOLVED, b="all_ranges", a="identity"
     ):

@@ -43,9 +43,11 @@ def test_slopes_match_the_squared_residuals():
     fit = _Fit(10_000.0, start, noisy_tables, (logits, np.zeros(4)))
     along, shares = fit.distributions()
     _, spread, pull = fit.slopes(along, shares)
-    random, step = np.random.default_rng(2), 1e-7
+    random = np.random.default_rng(2)
+    step = 1e-7
     for _ in range(5):
-        towards, moved = random.standard_normal(along.shape), random.standard_normal(shares.shape)
+        towards = random.standard_normal(along.shape)
+        moved = random.standard_normal(shares.shape)
         above, below = (
             fit.slopes(along + sign * step * towards, shares + sign * step * moved)[0]
             for sign in (1, -1)
@@ -96,7 +98,8 @@ def test_mixture_fit_repeats_and_follows_noise():
 
 
 def test_mixture_start_ignores_noise_level_counts():
-    random, counts = np.random.default_rng(4), np.repeat([900.0, 100.0], 32)
+    random = np.random.default_rng(4)
+    counts = np.repeat([900.0, 100.0], 32)
     shares = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
     assert shares.sum() == pytest.approx(1)
     assert (shares > 0).all()

@@ -76,7 +76,8 @@ def objective(observation, cells):
         std = np.sqrt(block_variance(plan, block))
         rows.append(block_rows(plan.domain, plan.domain.names, block) / std)
         values.append(block_values / plan.grid * block.scaling() / std)
-    a, z = np.vstack(rows), np.concatenate(values)
+    a = np.vstack(rows)
+    z = np.concatenate(values)
     return 0.5 * float(((a @ cells.reshape(-1) - z) ** 2).sum()), a, z
 
 

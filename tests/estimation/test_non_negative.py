@@ -31,7 +31,8 @@ DOMAIN = Domain(
 def test_projection_on_simplices_meets_its_conditions(seed, weighted):
     """The slope is equal where cells are positive, and no larger where they are 0."""
     rng = np.random.default_rng(seed)
-    cells, sums = rng.normal(1.0, 4.0, size=(8, 3)), np.array([*rng.uniform(0.5, 12, 2), 0.0])
+    cells = rng.normal(1.0, 4.0, size=(8, 3))
+    sums = np.array([*rng.uniform(0.5, 12, 2), 0.0])
     weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))
     projected = project_to_simplices(cells, weights, sums)
     if not weighted:
@@ -45,7 +46,8 @@ def test_projection_on_simplices_meets_its_conditions(seed, weighted):
     assert projected.min() >= 0
     assert np.allclose(projected.sum(axis=0), sums, atol=1e-9)
     for column in range(2):
-        pull, positive = ((cells - projected) * weights)[:, column], projected[:, column] > 0
+        pull = ((cells - projected) * weights)[:, column]
+        positive = projected[:, column] > 0
         assert np.ptp(pull[positive]) < 1e-9
         assert np.all(pull[~positive] <= pull[positive].max() + 1e-9)
 
@@ -60,7 +62,8 @@ def test_monotone_projection_matches_quadratic_programme(seed):
 
 def test_monotone_projection_follows_its_axis():
     answers = np.array([[3.0, 1.0, 2.0], [5.0, 0.0, -4.0]])
-    down, across = monotone(answers, 0), monotone(answers, 1)
+    down = monotone(answers, 0)
+    across = monotone(answers, 1)
     assert down.tolist() == [[3.0, 0.5, 0.0], [5.0, 0.5, 0.0]]
     assert np.allclose(across, [[2.0, 2.0, 2.0], [1 / 3] * 3])
 

@@ -168,7 +168,8 @@ def test_pruning_is_the_cheapest_of_all():
             for level in range(3):
                 width = 2 ** (level + 1)
                 for block in range(len(squares[level])):
-                    low, high = block * width, (block + 1) * width
+                    low = block * width
+                    high = (block + 1) * width
                     is_split = any(low < start < high for start in bucket_starts)
                     total += costs[level][block] * (3.0 if is_split else squares[level][block])
             return total

@@ -128,7 +128,8 @@ def test_smoothed_mean_matches_normal_posterior(size, noise, buckets):
 
 @pytest.mark.parametrize(("away", "share"), [(1.0, 1.0), (2.0, 0.25)])
 def test_smoothing_checks_its_prior_level_by_level(away, share):
-    noise, left = np.full(16, 4.0), np.full(16, 1.0)
+    noise = np.full(16, 4.0)
+    left = np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
     # This prior is right if differences lie sqrt(3) from their means of 0.
     sharp, pull = level_prior(part, np.zeros(16), left, noise)
@@ -159,10 +160,12 @@ def test_smoothed_intervals_reach_to_the_answer(noise):
     moved = 0
     for seed in range(6):
         observation = measured(cells, [Tree.full(32, 2)], noise, seed)
-        smoothed, plain = SmoothedEstimate.of(observation), Estimate(observation)
+        smoothed = SmoothedEstimate.of(observation)
+        plain = Estimate(observation)
         for query_set in ("identity", "prefix"):
             (product,) = queries(domain, age=query_set)
-            smoothed_answer, plain_answer = smoothed.estimate(product), plain.estimate(product)
+            smoothed_answer = smoothed.estimate(product)
+            plain_answer = plain.estimate(product)
             below, above = smoothed_answer.interval_distances(1.0, 0.8, 0.5)
             ends = (
                 plain_answer.values - plain_answer.noise_std - 0.5,

@@ -60,7 +60,8 @@ def test_draws_are_consistent_and_as_large_as_expected(name):
     # per cent: 3 of them, and a scale that is wrong by a fifth is 6 of them away from that.
     # Fourier tables agree over the cells of the binary coding, of which a size that is no power of
     # two has too many.
-    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), cubes.sets_of_sizes(4, 1, 2)
+    shape = (4 if name[0] == "F" else 3, 2, 4, 2)
+    targets = cubes.sets_of_sizes(4, 1, 2)
     ready = cubes.method(name, shape, targets)
     rng = np.random.default_rng(3)
     draws = [ready.draw(rng) for _ in range(400)]
@@ -78,7 +79,9 @@ def test_draws_are_consistent_and_as_large_as_expected(name):
 
 
 def test_agreed_tables_match_dense_least_squares():
-    rng, shape, tables = np.random.default_rng(3), (3, 2, 4), [(0, 1), (1, 2), (0, 2), (2,), ()]
+    rng = np.random.default_rng(3)
+    shape = (3, 2, 4)
+    tables = [(0, 1), (1, 2), (0, 2), (2,), ()]
     theta = rng.uniform(0.2, 4, len(tables))
     noisy = {table: rng.normal(size=[shape[i] for i in table]) for table in tables}
     cells = np.eye(24).reshape(*shape, 24)
@@ -89,10 +92,8 @@ def test_agreed_tables_match_dense_least_squares():
     scale = np.concatenate(
         [np.full(noisy[table].size, weight) for table, weight in zip(tables, theta, strict=True)]
     )
-    matrix, target = (
-        np.vstack([rows[table] for table in tables]),
-        np.concatenate([noisy[table].reshape(-1) for table in tables]),
-    )
+    matrix = np.vstack([rows[table] for table in tables])
+    target = np.concatenate([noisy[table].reshape(-1) for table in tables])
     fitted = np.linalg.lstsq(matrix * scale[:, None], target * scale, rcond=None)[0]
     agreed = cubes.least_squares(noisy, theta, [*tables, (1,)])  # a table that was not measured too
     assert disagreement(noisy) > 0.5

@@ -72,7 +72,8 @@ def test_histogram_comparison_writes_its_tables(tmp_path):
 def test_table_comparison_writes_its_tables(tmp_path):
     table = np.zeros((12, 9), dtype=np.int64)
     table[:5, :4] = 30
-    progress, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
+    progress = []
+    size = dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
     rows = dawa_plane.compare(
         {"small": table, "left out": table}, tmp_path / "out", size, 0, progress.append
     )

@@ -127,7 +127,8 @@ def test_the_command_writes_tables_and_figures(tmp_path, monkeypatch):
 def test_ours_beats_the_published_best_on_incomes():
     if not (DATA / "microdata" / "cps.csv").exists():
         pytest.skip(f"there is no {DATA / 'microdata' / 'cps.csv'}")
-    column, sums = mechanisms.income(DATA), mechanisms.workload(10)
+    column = mechanisms.income(DATA)
+    sums = mechanisms.workload(10)
     epsilon = Fraction(1, 100)
     truth = column.answers(sums, "records").astype(float)
     entropy = SeededEntropy(3)

@@ -320,7 +320,8 @@ def test_biases_of_large_amounts_are_exact():
 
 
 def test_a_bias_that_cannot_be_costs_no_draw(scales):
-    low, high = np.array([-1]), np.array([1])
+    low = np.array([-1])
+    high = np.array([1])
     limit = least_error(
         amounts([1, 1]), Fraction(1), SeededEntropy(1), CANDIDATES, low, high, NOISE[:, :1]
     )

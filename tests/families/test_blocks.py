@@ -45,15 +45,15 @@ GRAMS: dict[str, Gram] = {
 @pytest.mark.parametrize("name", GRAMS)
 @pytest.mark.parametrize("own_coefficient", [0.0, 0.4])
 def test_error_and_gradient_match_the_matrix(name, own_coefficient):
-    rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
-    values, above = rng.random(19), np.vstack([np.full(4, own_coefficient), rng.random((2, 4))])
+    rng = np.random.default_rng(5)
+    support = Support(12, [(0, 12), (2, 9)])
+    values = rng.random(19)
+    above = np.vstack([np.full(4, own_coefficient), rng.random((2, 4))])
     gram = block_gram(GRAMS[name], 12, 4)
     error, by_values, by_above = blocks_objective(gram, support, values, above)
     theta = support.to_matrix(values)
-    within, divisors = (
-        np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)),
-        1 + above.sum(axis=0),
-    )
+    within = np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0))
+    divisors = 1 + above.sum(axis=0)
     sums = np.vstack([np.diag(above[0]), above[1:]]) / divisors
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
     np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
@@ -103,10 +103,8 @@ def test_block_sums_are_measured_separately_where_many(
 ):
     monkeypatch.setattr("leastnoise._families._blocks._MOST_UNMEASURED_BLOCKS", 4)
     monkeypatch.setattr("leastnoise._families._blocks._MOST_DESCENT_STEPS", 20)
-    fitted, factor = (
-        fit_blocks(prefix_gram(5000)),
-        p_identity_blocks(prefix_gram(5000), 1).factor("a"),
-    )
+    fitted = fit_blocks(prefix_gram(5000))
+    factor = p_identity_blocks(prefix_gram(5000), 1).factor("a")
     assert isinstance(factor.operator.above, DiagonalAndRows)
     # Prefix sums of whole blocks have about the fitted error.
     assert unit_error(factor, Prefix(5000)) == pytest.approx(fitted.rmse, rel=0.02)

@@ -11,7 +11,8 @@ RNG = np.random.default_rng(0)
 
 def test_descent_ends_at_a_constrained_minimum():
     root = RNG.normal(size=(30, 30))
-    bend, centre = root @ root.T + np.eye(30), RNG.normal(size=30) * 3
+    bend = root @ root.T + np.eye(30)
+    centre = RNG.normal(size=30) * 3
 
     def objective(point):
         away = point - centre
@@ -20,7 +21,8 @@ def test_descent_ends_at_a_constrained_minimum():
     most = RNG.uniform(0.5, 3, 30)
     point, error = minimize_lbfgs(objective, np.full(30, 0.4), most, 2000)
     _, slope = objective(point)
-    low, high = point <= 0, point >= most
+    low = point <= 0
+    high = point >= most
     assert low.any()
     assert high.any()
     assert (~low & ~high).any()

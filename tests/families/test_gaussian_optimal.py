@@ -184,7 +184,8 @@ def test_smaller_norm_with_the_same_gram_matrix():
 
 def test_dual_gradient_matches_finite_differences():
     rng = np.random.default_rng(0)
-    free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
+    free = rng.standard_normal((5, 3))
+    matrix = rng.standard_normal((3, 4))
     _, slope = optimal.smooth_norm(free, matrix, 10.0, 0.1)
     slopes = approx_fprime(
         free.ravel(), lambda x: optimal.smooth_norm(x.reshape(5, 3), matrix, 10.0, 0.1)[0], 1e-7

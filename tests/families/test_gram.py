@@ -40,7 +40,8 @@ def cases():
     for n in (1, 2, 7, 12):
         rng = np.random.default_rng(n)
         low, high = np.sort(rng.integers(0, n, (2, 6)), axis=0)
-        ranges_of_cells, matrix = Ranges(n, low, high), Dense(rng.integers(-2, 3, (5, n)))
+        ranges_of_cells = Ranges(n, low, high)
+        matrix = Dense(rng.integers(-2, 3, (5, n)))
         window = Ranges(n, np.arange(n // 2 + 1), np.arange(n // 2 + 1) + (n - 1) // 2)
         names = (
             ("prefix", Prefix(n)),
@@ -82,7 +83,8 @@ def test_gram_agrees_with_its_workload(name, weighted_operators):
     workload = np.vstack(
         [math.sqrt(weight) * dense(operator) for weight, operator in weighted_operators]
     )
-    full, size = workload.T @ workload, gram.size
+    full = workload.T @ workload
+    size = gram.size
     block = np.random.default_rng(0).standard_normal((3, size))
     assert gram.queries == len(workload)
     np.testing.assert_allclose(gram.dense(), full, atol=1e-9)
@@ -149,7 +151,8 @@ def test_strategy_error_matches_hand_computation():
 def test_gram_recognises_short_forms_and_cell_order():
     weighted = Gram(40, 7, ((np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40)),))
     for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
-        full, mixed = gram.dense(), permuted(gram)
+        full = gram.dense()
+        mixed = permuted(gram)
         order = seriate_cells(mixed)
         reordered = mixed.dense()[np.ix_(order, order)]
         assert np.allclose(reordered, full) or np.allclose(reordered, full[::-1, ::-1])

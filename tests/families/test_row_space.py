@@ -45,7 +45,8 @@ def rank(matrix):
 def test_rows_lie_in_space_if_rank_does_not_rise(
     case,
 ):
-    space, matrix = row_space(case.operator), case.reference()
+    space = row_space(case.operator)
+    matrix = case.reference()
     for other in (other for other in CASES if other.operator.size == case.operator.size):
         same = rank(np.vstack([matrix, other.reference()])) == rank(matrix)
         assert space.contains(other.operator) == same, other.name
@@ -64,7 +65,8 @@ def test_nearly_full_spaces_are_compared_without_bases():
 
 @every_case
 def test_basis_spans_the_rows_with_their_rank(case):
-    space, matrix = row_space(case.operator), case.reference()
+    space = row_space(case.operator)
+    matrix = case.reference()
     basis = space.basis
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     np.testing.assert_allclose(matrix @ basis @ basis.T, matrix, atol=1e-9)
@@ -84,7 +86,8 @@ def test_operator_basis_spans_its_matrix(case, weighted):
         with pytest.raises(InputError, match="do not determine its cells"):
             invert_gram(factor)
         return
-    structured_inverse, inverse = invert_gram(factor), np.linalg.pinv(matrix.T @ matrix)
+    structured_inverse = invert_gram(factor)
+    inverse = np.linalg.pinv(matrix.T @ matrix)
     np.testing.assert_allclose(structured_inverse.kappa, inverse.sum(), rtol=1e-7)
     for other in (other for other in CASES if other.operator.size == operator.size):
         rows = other.reference()

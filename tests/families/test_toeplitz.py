@@ -70,14 +70,16 @@ def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch):
 
 
 def test_toeplitz_release_of_16384_cells_covers():
-    size, rng = 2**14, np.random.default_rng(3)
+    size = 2**14
+    rng = np.random.default_rng(3)
     cells = rng.integers(0, size, 50_000)
     truth = np.cumsum(np.bincount(cells, minlength=size))
     prefix_plan = plan(queries(Domain(a=Integers(0, size - 1)), a="prefix"), ZCDP("1/40"))
     assert prefix_plan.strategy == "toeplitz_root"
     expected_error = prefix_plan.expected_error()
     assert math.sqrt(expected_error.total_squared_error / size / 20) < 3.88
-    covered, ratios = [], []
+    covered = []
+    ratios = []
     for released in releases(prefix_plan, pd.DataFrame({"a": cells}), range(8)):
         answers = released.answers
         error = answers["answer"].to_numpy() - truth

@@ -81,7 +81,8 @@ def test_tree_errors_match_their_matrices(kind, size, norm):
         1 + 1e-9
     )
     if size & (size - 1) == 0:
-        equal, rng = np.ones(size.bit_length()), np.random.default_rng(2)
+        equal = np.ones(size.bit_length())
+        rng = np.random.default_rng(2)
         best = haar_rmse(gram, trees.haar_weights(gram, norm), norm)
         for other in (
             equal,

@@ -95,7 +95,8 @@ def test_causal_root_squares_to_the_ranges(width):
 
 
 def test_diagonal_sums_match_the_matrix():
-    low, high = np.array([0, 3, 3, 8]), np.array([11, 3, 9, 10])
+    low = np.array([0, 3, 3, 8])
+    high = np.array([11, 3, 9, 10])
     gram = sum_grams(
         [
             (2.0, gram_of(Ranges(12, low, high))),

@@ -196,7 +196,9 @@ def swept(scenario, folder, every, known_faults):
         raise SystemExit(f"{scenario.name}: only {calls} calls were seen; is the library loaded?")
     sides = before_and_after(scenario, folder) if scenario.enters else (None, None)
     for mode in modes:
-        start, ends, failed_checks = cpu(), Counter[str](), []
+        start = cpu()
+        ends = Counter[str]()
+        failed_checks = []
         for place in range(calls):
             number = list(MODES).index(mode) * calls + place + 1
             if number % every:
@@ -236,7 +238,9 @@ def damaged(folder, every, known_faults):
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
         if (subject, how) in known_faults:
             continue
-        start, ends, failed_checks = cpu(), Counter[str](), []
+        start = cpu()
+        ends = Counter[str]()
+        failed_checks = []
         for place in range(0, len(content), every):
             bits = 1 << place % 8 if how == "one bit flipped" else 255
             flipped = content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]

@@ -100,7 +100,8 @@ class End:
 
 def forked(work, folder):
     """Run work in a forked child; return its status, error output and JSON result."""
-    error_file, result = folder.with_suffix(".err"), folder.with_suffix(".json")
+    error_file = folder.with_suffix(".err")
+    result = folder.with_suffix(".json")
     for file in (error_file, result):
         file.unlink(missing_ok=True)
     child = os.fork()
@@ -226,7 +227,8 @@ def is_whole(out):
 
 def complaints(end, mode, state_found, *, pays=True):
     """Yield the false messages and the wrong remains of a run."""
-    state, output = state_found["state"], end.output
+    state = state_found["state"]
+    output = end.output
     if state == "paid twice" or state_found["out"] != (state == "whole"):
         yield f"out and unpaid, or paid twice: {state_found}"
     if "Traceback" in output:

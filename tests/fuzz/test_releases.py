@@ -122,7 +122,8 @@ USES: dict[str, Callable[[Path], object]] = {
     **{form: lambda out, form=form: export(out, form) for form in ("review", "registry", "mbi")},
     "notebook": lambda out: export(out, "notebook"),
 }
-MANIFEST, PLAN = "manifest.json", "measurements/plan.json"
+MANIFEST = "manifest.json"
+PLAN = "measurements/plan.json"
 OBSERVATION = "measurements/observation.json"
 READ_FILES = (PLAN, OBSERVATION, MANIFEST)
 

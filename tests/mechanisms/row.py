@@ -54,10 +54,9 @@ CUBE = Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"])
 PAID = Domain(
     pay=Bins(0, 40, 8, closed="right"), sex=["F", "M"], measures={"wages": Measure("pay", 0, 40)}
 )
-ON_LINE, ON_PLANE = queries(LINE, age="prefix"), queries(PLANE, age="prefix", hours="identity")
-ON_CUBE, SUMS = (
-    queries(CUBE, a="identity", b="identity", c="identity"),
-    queries(PAID, pay="prefix", sum="wages"),
-)
+ON_LINE = queries(LINE, age="prefix")
+ON_PLANE = queries(PLANE, age="prefix", hours="identity")
+ON_CUBE = queries(CUBE, a="identity", b="identity", c="identity")
+SUMS = queries(PAID, pay="prefix", sum="wages")
 SUMS_BY_GROUP = queries(PAID, sex="identity", pay="prefix", sum="wages")
 LOTS = "this workload has queries on a and b and c"

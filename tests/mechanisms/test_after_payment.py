@@ -44,7 +44,8 @@ def random_plan(random, strategy):
     Raises:
         InputError: it does not answer what was drawn.
     """
-    size, groups = int(random.choice([2, 3, 7, 16, 40, 150])), int(random.choice([1, 2, 5, 12]))
+    size = int(random.choice([2, 3, 7, 16, 40, 150]))
+    groups = int(random.choice([1, 2, 5, 12]))
     measures = {"amount": ln.Measure("number", 0, size - 1)}
     domain = ln.Domain(
         number=ln.Integers(0, size - 1),
@@ -72,7 +73,8 @@ def random_plan(random, strategy):
 
 def random_table(random, domain, *, sums):
     """Nobody, one, few or many rows: anywhere, all in one cell, or with a tail."""
-    size, rows = domain.kind("number").size, int(random.choice([0, 1, 30, 3000]))
+    size = domain.kind("number").size
+    rows = int(random.choice([0, 1, 30, 3000]))
     numbers = [
         random.integers(0, size, rows),
         np.full(rows, random.integers(size)),

@@ -37,7 +37,8 @@ def test_collector_pauses_while_many_tables_are_planned(
 
 
 def test_collector_resumes_after_threads_have_planned():
-    first, second = _strategy_choice._gc_paused(), _strategy_choice._gc_paused()
+    first = _strategy_choice._gc_paused()
+    second = _strategy_choice._gc_paused()
     try:
         first.__enter__()
         second.__enter__()

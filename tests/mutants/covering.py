@@ -152,7 +152,9 @@ class Cover:
 
     def within(self, tests, most):
         """Return the first tests that take at most ``most`` CPU seconds, with their servers."""
-        total, chosen, started = 0.0, list[str](), {""}
+        total = 0.0
+        chosen = list[str]()
+        started = {""}
         for test in tests:
             seconds, server = self._tests[test]
             total += seconds + (0.0 if server in started else SERVERS[server])

@@ -101,7 +101,8 @@ class _Finder(cst.CSTVisitor):
 
     def _place(self, node):
         """Return the first line of the statement, and whether the node is part of a message."""
-        words, inner = False, node
+        words = False
+        inner = node
         while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             words = (
                 words

@@ -188,7 +188,8 @@ def _common_length(left, right):
 
 def _change(mutant):
     """Return the text that differs, with some context."""
-    before, after = mutant.before, mutant.after
+    before = mutant.before
+    after = mutant.after
     start = _common_length(before, after)
     end = _common_length(before[start:][::-1], after[start:][::-1])
     if end == min(len(before), len(after)) - start:

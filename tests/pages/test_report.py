@@ -279,7 +279,8 @@ def test_sure_order_is_right_at_its_stated_rate():
 
 def test_german_report_is_wholly_german(observation):
     release = build_release(observation, Options(language="de", contact="statistik@example.org"))
-    page, german = page_of(release), load_catalogue("de")
+    page = page_of(release)
+    german = load_catalogue("de")
     text = Page(page).text
     assert '<html lang="de">' in page
     for phrase in (

@@ -109,7 +109,8 @@ def test_approximate_bound_follows_noise():
     privacy = ln.Privacy(ln.ApproxDP(1, "1/100"))
     # with probability delta the row is shown, else randomised response
     response = np.array([math.e, 1]) * 0.99 / (math.e + 1)
-    first, second = np.array([0.01, 0, *response]), np.array([0, 0.01, *response[::-1]])
+    first = np.array([0.01, 0, *response])
+    second = np.array([0, 0.01, *response[::-1]])
     assert guessing_chance(privacy) == pytest.approx(best_guess(first, second))
     assert guessing_chance(privacy, PureCost(1)) == pytest.approx(1 / (1 + math.exp(-1)))
     mu = math.sqrt(gaussian_mu_squared(1, "1/100"))

@@ -213,7 +213,8 @@ def test_gaussian_marginals_have_the_closed_form():
     price = budget_of_space / new_precision / budget_of_space.sum()
     # Water filling: precisions sqrt(weight / (level price)), less what earlier releases have; the
     # level is searched by bisection, so that the whole budget is spent.
-    low, high = 1e-12, 1e12
+    low = 1e-12
+    high = 1e12
     for _ in range(200):
         level = math.sqrt(low * high)
         added = np.maximum(0, np.sqrt(weight / (level * price)) - earlier_precision)

@@ -72,7 +72,8 @@ def test_least_budget_just_keeps_a_mean_margin(measure, kind):
     assert not missed.is_met
 
 
-PURE, RHO = PureDP("3/4"), ZCDP("1/50")
+PURE = PureDP("3/4")
+RHO = ZCDP("1/50")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,8 @@ def test_mean_margins_hold_for_groups_of_their_size(measure):
     bounds = MEASURES[measure]
     random = np.random.default_rng(5)
     plan = ln.plan(mean_workload(measure, margin=MARGINS[measure]), ln.Least())
-    low, high = float(bounds.low), float(bounds.high)
+    low = float(bounds.low)
+    high = float(bounds.high)
     values = np.concatenate(
         [np.full(SIZE, high), random.integers(int(low), int(high) + 1, SIZE), np.full(SIZE, low)]
     )

@@ -70,7 +70,8 @@ def facts_of(candidate):
 
 @pytest.mark.slow
 def test_compare_tries_strategies_the_plan_skipped(cache):
-    workload, budget = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix"), ln.ZCDP("1/1000")
+    workload = ln.queries(ln.Domain(a=ln.Integers(0, 255)), a="prefix")
+    budget = ln.ZCDP("1/1000")
     first = ln.plan(workload, budget, seconds=2.0)
     progress: list[str] = []
     compared = ln.compare(workload, budget, progress.append, seconds=2.0)
@@ -251,7 +252,8 @@ seconds = 5
 def test_plan_compare_and_release_plan_once(tmp_path, cache, monkeypatch, capsys):
     (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
-    planning, choose = [], _plan_cache.choose_plan
+    planning = []
+    choose = _plan_cache.choose_plan
 
     def counted(*arguments):
         planning.append(arguments)

@@ -179,7 +179,8 @@ def _row(
     bound=None,
 ):
     declared, noise = KINDS[budget]
-    claim, ratios = float(claim_of(declared, noise)), {}
+    claim = float(claim_of(declared, noise))
+    ratios = {}
     for unit in units:
         plan = fit_noise_scales(domain, privacy_of(declared, *unit, bound), noise, blocks)
         assert in_measure(plan, claimed(plan)) <= claim
@@ -319,7 +320,8 @@ class _Recorder:
     """A series on made-up rows that records its steps."""
 
     def __init__(self, series):
-        self.series, self.steps = series, list[Any]()
+        self.series = series
+        self.steps = list[Any]()
 
     def __getattr__(self, name):
         return getattr(self.series, name)

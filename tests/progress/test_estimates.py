@@ -73,7 +73,8 @@ def test_finishing_estimate_grows_with_work(monkeypatch):
         ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity")
         for domain in domains
     )
-    usual, more_formats = ln.Options(), ln.Options(formats=["csv", "parquet", "sdmx"])
+    usual = ln.Options()
+    more_formats = ln.Options(formats=["csv", "parquet", "sdmx"])
     seconds = finishing_seconds(few_tables, usual)
     assert (
         seconds

@@ -27,7 +27,8 @@ def cell(monkeypatch):
         lines.append(("new", data["text/plain"]))
         return SimpleNamespace(update=lambda data, raw: lines.append(("again", data["text/plain"])))
 
-    python, shown = ModuleType("IPython"), ModuleType("IPython.display")
+    python = ModuleType("IPython")
+    shown = ModuleType("IPython.display")
     python.get_ipython = lambda: SimpleNamespace(kernel="of a notebook")
     shown.display = display
     monkeypatch.setitem(sys.modules, "IPython", python)

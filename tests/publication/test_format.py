@@ -80,7 +80,8 @@ def test_page_is_enough_to_recompute_answers(page, laplace):
         for name in release.plan.domain.names
         if any(name in table["attributes"] for table in counts)
     ]
-    rows, values = [], []
+    rows = []
+    values = []
     for table in counts:
         # Each attribute has a factor of its own here.
         matrices = dict(zip(table["attributes"], table["matrices"], strict=True))

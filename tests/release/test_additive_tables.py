@@ -175,7 +175,8 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
         if keys == ["state"]:
             sums = county.reshape(2, 3).sum(axis=1)
         elif keys == ["age"]:
-            sums, expected = state.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
+            sums = state.reshape(2, 4).sum(axis=0)
+            expected = expected.reshape(4, 5).sum(axis=1)
         else:
             sums = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
         np.testing.assert_allclose(sums, expected, atol=1e-4)

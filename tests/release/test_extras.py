@@ -21,7 +21,8 @@ from leastnoise._workload import marginals, queries
 DOMAIN = Domain(
     sex=["F", "M"], age=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)}
 ).as_complete()
-SEX, AGE = Factor(("sex",), Identity(2)), Factor(("age",), Identity(8))
+SEX = Factor(("sex",), Identity(2))
+AGE = Factor(("age",), Identity(8))
 CELLS = Block((SEX, AGE), 5)
 ODD = Domain(sex=["F", "M"], age=Integers(0, 4999)).as_complete()
 

@@ -158,7 +158,8 @@ def test_model_gives_its_own_records(regime):
 
 
 def test_records_need_cells_and_bounded_numbers():
-    skew, total = ln.queries(DOMAIN, age={"matrix": [[1, 0, 1, 0]]}), ln.queries(DOMAIN)
+    skew = ln.queries(DOMAIN, age={"matrix": [[1, 0, 1, 0]]})
+    total = ln.queries(DOMAIN)
     for release, message in (
         (released(skew, people()), "which this release does not determine"),
         (released(total, people(), strategy="identity"), "at least one attribute"),

@@ -63,7 +63,8 @@ def test_frames_have_numbers_and_dates():
             ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")
         )
     )
-    frame, days = release.tables[0].frame("polars"), release.frame("q2", "polars")["day_start"]
+    frame = release.tables[0].frame("polars")
+    days = release.frame("q2", "polars")["day_start"]
     assert frame.columns == [
         "query",
         "pay",
@@ -87,10 +88,12 @@ def test_sums_of_cells_have_the_error_of_a_sum():
         + ln.queries(domain, age="prefix"),
         ln.PureDP("1/3"),
     )
-    release, chosen = example_release(plan), np.zeros((2, 5))
+    release = example_release(plan)
+    chosen = np.zeros((2, 5))
     chosen[1, 1:4] = 1
     cell_sum = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
-    answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
+    answers = release.tables["sex x age"].answer
+    covariance = release.covariance("sex x age")
     assert cell_sum.answer.item() == pytest.approx((answers * chosen).sum())
     assert cell_sum.noise_std.item() ** 2 == pytest.approx(
         chosen.reshape(-1) @ covariance @ chosen.reshape(-1)

@@ -208,7 +208,8 @@ def test_intervals_are_added_in_quadrature(tmp_path):
 def test_both_intervals_cover_the_population(budget):
     """Repeated samples of one population: intervals of the noise cover only the sample."""
     rng = np.random.default_rng(20)
-    size, people = 400, 4000
+    size = 400
+    people = 4000
     population = np.array(["N"] * 2400 + ["S"] * 1600)
     domain = ln.Domain(region=["N", "S"]).as_complete()
     plan = ln.plan(ln.marginals(domain, ways=1), budget, strategy="identity")

@@ -220,7 +220,8 @@ def less_noise(monkeypatch, rule):
 
 def a_lower_threshold(monkeypatch, rule):
     """Make searches use three quarters of their threshold, without its proof."""
-    real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
+    real = KeySearch.draw
+    lower = replace(rule, threshold=rule.threshold * 3 // 4)
     monkeypatch.setattr(
         KeySearch, "draw", lambda search, *arguments: real(replace(search, rule=lower), *arguments)
     )

@@ -71,7 +71,8 @@ def reported_shares(release):
     ("unit_rows", "max_rows", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
 )
 def test_reported_cut_share_matches_the_data(tmp_path, unit_rows, max_rows, per_cell):
-    frame, planned = shop(unit_rows), plan(max_rows, per_cell)
+    frame = shop(unit_rows)
+    planned = plan(max_rows, per_cell)
     true, counted = cut_in(frame, max_rows, per_cell)
     frame.to_csv(tmp_path / "shop.csv", index=False)
     for number, source in enumerate((frame, tmp_path / "shop.csv")):

@@ -99,7 +99,8 @@ def test_right_release_publishes_the_two_numbers(tmp_path):
     release = ln.release(
         PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
     )
-    record, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    record = manifest(tmp_path / "out")
+    page = report(tmp_path / "out")
     receipt = record["receipt"]
     assert receipt["guard_used"] == release.receipt.guard.used
     assert abs(receipt["guard_used"] - 5000) < 300
@@ -521,7 +522,8 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path):
     rng = np.random.default_rng(0)
     for _ in range(60):
         chosen = [lines[index] for index in rng.integers(len(lines), size=rng.integers(0, 9))]
-        position, line = rng.integers(len(chosen) + 1), lines[rng.integers(len(lines))]
+        position = rng.integers(len(chosen) + 1)
+        line = lines[rng.integers(len(lines))]
         change = counted([*chosen[:position], line, *chosen[position:]]) - counted(chosen)
         assert sorted(change.tolist()) == [0, 0, 1]
         assert change[0] == (line == "F,3,7")

@@ -99,7 +99,8 @@ def test_count_of_values_and_clipping_are_stated(tmp_path):
     spec = make_spec(10_000)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
-    record, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    record = manifest(tmp_path / "out")
+    page = report(tmp_path / "out")
     (entry,) = [
         table for table in record["answers"]["tables"] if table["measure"] == "count of pay"
     ]
@@ -122,7 +123,8 @@ def test_count_of_values_and_clipping_are_stated(tmp_path):
 
 def test_count_of_values_can_be_requested_separately():
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
-    rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
+    rows = ln.queries(domain, sex="identity")
+    sums = ln.queries(domain, sex="identity", sum="pay")
     release = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
     with pytest.raises(
         InputError,

@@ -72,7 +72,8 @@ def label(kind, value):
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         policy = kind.null
     elif isinstance(kind, ln.Bins):
-        width, last = 40 / kind.count, kind.count - 1
+        width = 40 / kind.count
+        last = kind.count - 1
         cell = last if value == 40 else math.floor(value / width)
         if 0 <= cell <= last:
             return kind.labels[cell]
@@ -151,7 +152,8 @@ def sources(rows, folder):
 @pytest.mark.parametrize("seed", range(12))
 def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
     rng = np.random.default_rng(seed)
-    rows, domain = drawn_rows(rng), drawn_domain(rng)
+    rows = drawn_rows(rng)
+    domain = drawn_domain(rng)
     plan = ln.plan(
         drawn_workload(rng, domain),
         UNITS if seed % 3 == 0 else NOISELESS,
@@ -167,7 +169,8 @@ def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
 
 def test_engine_counts_match_files(tmp_path):
     rng = np.random.default_rng(5)
-    rows, domain = drawn_rows(rng, 400), drawn_domain(rng)
+    rows = drawn_rows(rng, 400)
+    domain = drawn_domain(rng)
     plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1), strategy="marginals")
     releases = {
         name: ln.release(plan, source, seed=3) for name, source in sources(rows, tmp_path).items()
@@ -316,7 +319,10 @@ def test_intervals_cover_a_survey_with_missing_income():
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8))
     workload = ln.marginals(domain, upto=1) + ln.queries(domain, region="identity", income="prefix")
     for budget in (ln.PureDP("1/2"), ln.ZCDP("1/50")):
-        plan, inside, answers, missing_inside = ln.plan(workload, budget), 0, 0, 0
+        plan = ln.plan(workload, budget)
+        inside = 0
+        answers = 0
+        missing_inside = 0
         expected = [truth(rows, product).reshape(-1) for product in plan.workload]
         for seed in range(60):
             release = ln.release(plan, rows, seed=seed)
@@ -449,7 +455,8 @@ def test_hidden_cell_rows_stay_within_budget(budget, strategy):
 def test_unit_changes_counts_by_at_most_max_rows():
     rng = np.random.default_rng(3)
     for _ in range(20):
-        rows, domain = drawn_rows(rng, 60), drawn_domain(rng)
+        rows = drawn_rows(rng, 60)
+        domain = drawn_domain(rng)
         workload = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
         names = workload.attributes
         request = ReadRequest(attributes=names, measures=())

@@ -82,11 +82,15 @@ class Tape:
     """Records the kernel's calls and outcomes, and returns them again in later runs."""
 
     def __init__(self):
-        self.outcomes, self.calls, self.given = [], [], 0
+        self.outcomes = []
+        self.calls = []
+        self.given = 0
 
     def rewind(self):
         """Return the calls so far, and start the next run."""
-        calls, self.calls, self.given = self.calls, [], 0
+        calls = self.calls
+        self.calls = []
+        self.given = 0
         return calls
 
     def frozen(self, call, outcome):
@@ -205,7 +209,8 @@ def replay(monkeypatch, tmp_path, capfd):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
     _spy_on_samplers(tape, monkeypatch)
-    measure, choose = _measurement.draw_answers, _plane.LeastCost.draw
+    measure = _measurement.draw_answers
+    choose = _plane.LeastCost.draw
 
     def measured(measurements, table, entropy):
         return tape.frozen(
@@ -379,7 +384,8 @@ def test_every_mechanism_does_the_same_on_neighbours(replay, name):
         replay.patch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
     if name.startswith("plane"):
         replay.patch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
-    plan, source = made_for(name, kind), IN_MEMORY["polars"]
+    plan = made_for(name, kind)
+    source = IN_MEMORY["polars"]
     replay.check(
         lambda rows: replay.release(plan, source(rows)),
         neighbours(kind, list(MECHANISMS).index(name), 1),

@@ -1155,7 +1155,8 @@ def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path):
 def test_series_publishes_totals_of_units(tmp_path, max_rows, rho):
     """The payments of a person on a day are clipped together; only ``max_rows`` days count."""
     text = WINDOWS_SPEC.format(budget=f"rho = {rho}")
-    start, end = text.index("[[workload]]"), text.index("[series]")
+    start = text.index("[[workload]]")
+    end = text.index("[series]")
     measure = '[measures.paid]\nunit_total = { clip = [0, 9], by = ["day"] }\n'
     workload = '[[workload]]\nqueries = { day = "identity" }\nsum = "paid"\n'
     limit = "" if max_rows is None else f"max_rows = {max_rows}\n"

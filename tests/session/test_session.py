@@ -188,7 +188,8 @@ def table():
 
 def error_of_dense_least_squares(plan):
     """Check two estimates against an explicit matrix, and return the weighted squared error."""
-    measurements, squares = plan.measured(), LeastSquares(plan.measured())
+    measurements = plan.measured()
+    squares = LeastSquares(plan.measured())
     observation, other_observation = (
         simulate(measurements, table(), SeededEntropy(seed)) for seed in range(2)
     )
@@ -207,7 +208,8 @@ def error_of_dense_least_squares(plan):
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_estimates_are_dense_least_squares_as_promised(strategy):
     """Each strategy runs on the first two cases that it supports, from a start of its own."""
-    used, first_case = 0, [*PLANNERS].index(strategy) % len(CASES)
+    used = 0
+    first_case = [*PLANNERS].index(strategy) % len(CASES)
     for budget, workload in [*CASES[first_case:], *CASES[:first_case]]:
         candidates = [*try_strategies(workload, Privacy(budget), strategy)]
         assert all(candidate.plan or candidate.reason for candidate in candidates)

@@ -137,7 +137,8 @@ def test_spec_release_equals_the_command(folder, command):
     assert [answer % 5 for answer in release.tables["sex"].frame("pandas")["answer"]] == [0, 0]
     assert release.level == 0.9
     assert float(release.receipt.guard.used) == pytest.approx(400, abs=300)
-    in_python, in_shell = manifest_of("python"), manifest_of("shell")
+    in_python = manifest_of("python")
+    in_shell = manifest_of("shell")
     assert in_python.keys() == in_shell.keys()
     assert in_python["options"] == in_shell["options"]
     entries = [entry for entry in Ledger.open("people.ledger").entries() if entry.kind == "release"]

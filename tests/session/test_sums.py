@@ -280,7 +280,8 @@ def test_group_noise_is_exact_given_kept_cells(budget):
 @pytest.mark.parametrize("budget", [ln.PureDP("1/50"), ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=str)
 def test_intervals_cover_sums_cut_at_the_threshold(budget):
     place, amounts = people(4000)
-    plan_setting, inside = setting(BY_PLACE, budget), []
+    plan_setting = setting(BY_PLACE, budget)
+    inside = []
     run_once = runs(plan_setting.plan, grouped(place, amounts))
     wide_factor = interval_multiplier(plan_setting.noise, 0.95)
     narrow_factor = interval_multiplier(plan_setting.noise, 0.9)
@@ -541,7 +542,9 @@ def test_intervals_cover_sums_of_all_values_by_query():
     times = interval_multiplier(measurements.noise, 0.95)
     one_sided = interval_multiplier(measurements.noise, 0.9)
     half_width = 0.5 / measurements.grid
-    stops, inside, without = set(), [], []
+    stops = set()
+    inside = []
+    without = []
     for observation in measured:
         kept_range = choices.choose_range(BucketExpansion.of(observation).counts)
         stops.add(kept_range.stop)
@@ -585,7 +588,8 @@ def test_stopping_threshold_is_chosen_without_cells_above():
     ]
     choices = buckets.choices(expansions[0].covariance)
     enough = int(np.searchsorted(buckets.stops[buckets.bucket_ends - 1], 14))
-    within, stds_without_limit = choices.stops[enough].stds, choices.stops[-1].stds[: enough + 1]
+    within = choices.stops[enough].stds
+    stds_without_limit = choices.stops[-1].stds[: enough + 1]
     assert (within <= stds_without_limit * (1 + 1e-9)).all()
     assert within[-1] < 0.99 * stds_without_limit[-1]
     stops = sorted(choices.choose_range(expansion.counts).stop for expansion in expansions)
@@ -610,7 +614,8 @@ def test_stopping_threshold_is_chosen_without_cells_above():
 )
 def test_record_changes_sums_within_the_paid_loss(kind, by_group):
     """By brute force: every threshold and cell, and the most influential values in it."""
-    edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
+    edges = [int(end) for end in kind.edges]
+    epsilon = Fraction(1, 3)
     queries = {"sex": "identity"} if by_group else {"pay": "prefix"}
     plan_setting = setting(
         ln.queries(wages(0, edges[-1], sex=["F", "M"], pay=kind), sum="wages", **queries),
@@ -636,7 +641,8 @@ def test_record_changes_sums_within_the_paid_loss(kind, by_group):
 
 def _loss(block, cell, value):
     """Return the exact privacy loss of a record in a cell."""
-    factor, limits = block.factors[-1], block.limits
+    factor = block.factors[-1]
+    limits = block.limits
     weights = dense(factor.operator)[:, cell] * factor.weights
     return int(np.abs(weights).sum()) * min(value, int(limits.values[cell])) / Fraction(block.scale)
 
@@ -687,7 +693,8 @@ def test_named_releases_round_trip_with_their_cut(
     record = manifest(out)
     assert record["plan"]["outcome"]["regime"] == regime
     assert sentence in " ".join(record["intervals"]["does_not_cover"])
-    table, reread = release.tables["q1"], ln.read_release(out).tables["q1"]
+    table = release.tables["q1"]
+    reread = ln.read_release(out).tables["q1"]
     # the threshold cuts an amount that the estimate of the loss misses
     missed_amount = 0 if regime == "bucketed" else 3000
     spread = 6 * table.noise_std + 4 * table.approximation_std + missed_amount
@@ -777,7 +784,8 @@ def planned(queries, budget, pay, *bounds):
 @pytest.mark.parametrize("amount", ["1", "4"])
 def test_bounds_too_large_beside_counts_are_refused(queries, amount):
     """Counts need the finer grid under (epsilon, delta), which all measurements share."""
-    refused, cells = [], np.arange(40) % 8
+    refused = []
+    cells = np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
     for high in tried:
         try:
@@ -824,7 +832,8 @@ def test_values_below_the_lower_bound_are_raised_to_it(queries):
 @pytest.mark.parametrize("high", [12_800, 40_000])
 def test_nulls_in_own_cell_do_not_move_the_threshold(queries, high):
     """A third of the rows adds the lower bound; counted higher, they would raise it."""
-    random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
+    random = np.random.default_rng(1)
+    edges = [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
     cells = np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts))
     group = random.integers(0, 2, 3000)

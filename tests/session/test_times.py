@@ -111,7 +111,8 @@ def test_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     ids=["at once", "before its draw", "after it"],
 )
 def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, first_draw):
-    ledger, out = tmp_path / "people.ledger", tmp_path / "new" / "agents"
+    ledger = tmp_path / "people.ledger"
+    out = tmp_path / "new" / "agents"
     find = partial(
         ln.find_categories,
         SEARCH,
@@ -151,7 +152,8 @@ def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first
 
 
 def test_older_directory_is_detected(tmp_path):
-    older, marker = tmp_path / "older", tmp_path / "marker"
+    older = tmp_path / "older"
+    marker = tmp_path / "marker"
     older.mkdir()
     marker.touch()
     while min(times(marker)) <= min(times(older)):

@@ -16,7 +16,8 @@ from simulated import releases
 RNG = np.random.default_rng(5)
 CUSTOMERS = RNG.integers(0, 600, 4000)
 REGIONS = np.array(["N", "S", "W"])[CUSTOMERS % 3]
-MONTHS, REVENUES = RNG.integers(0, 4, 4000), RNG.integers(0, 100, 4000)
+MONTHS = RNG.integers(0, 4, 4000)
+REVENUES = RNG.integers(0, 100, 4000)
 SHOP = pd.DataFrame(
     {"customer": CUSTOMERS, "region": REGIONS, "month": MONTHS, "revenue": REVENUES}
 )

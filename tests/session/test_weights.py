@@ -254,7 +254,9 @@ def test_weighted_mean_error_holds_at_public_size(budget, target):
     (error,) = statistic_errors(plan)
     (reached,) = statistic_target_statuses(plan, 0.95)
     assert reached is not None
-    errors, covered, halves = [], [], []
+    errors = []
+    covered = []
+    halves = []
     for release in releases(plan, PEOPLE, range(60)):
         (statistic,) = release.statistics
         truth = np.array([MEAN[name] for name in ("north", "south")])

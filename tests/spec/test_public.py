@@ -65,7 +65,8 @@ BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 def sums(answers, product):
     """Return the public sums of a pair."""
-    names, cells = product.attributes, answers.reshape(product.shape)
+    names = product.attributes
+    cells = answers.reshape(product.shape)
     totals = {}
     if "sex" in names:
         totals["sex"] = cells.sum(axis=1 - names.index("sex"))

@@ -67,7 +67,8 @@ def tables(shape, sets, rich=0, kind="prefix"):
 
 
 # sizes of the attributes of published data cubes
-ADULT8, NLTCS = (9, 16, 7, 15, 6, 5, 2, 2), (2,) * 16
+ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
+NLTCS = (2,) * 16
 
 
 def ways(count, *sizes):

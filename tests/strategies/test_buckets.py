@@ -100,7 +100,8 @@ def test_bucket_strategy_is_no_worse_than_greedy_h(power, count):
 @pytest.mark.parametrize("power", [1, 2])
 def test_first_levels_suit_the_workload(power):
     def levels(operator):
-        halving, gram = HalvingTree(operator.size), gram_of(operator)
+        halving = HalvingTree(operator.size)
+        gram = gram_of(operator)
         costs = [
             float(level_costs.sum())
             for level_costs in difference_costs(gram, halving.left, halving.right)
@@ -139,7 +140,8 @@ def test_total_error_has_a_cost():
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_queries_on_few_buckets_are_planned(power):
-    size, starts = 400, np.arange(0, 400, 2)
+    size = 400
+    starts = np.arange(0, 400, 2)
     query_sets = {
         "one range": Ranges(size, [10], [37]),
         "the total": Total(size),

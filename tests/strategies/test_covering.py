@@ -72,7 +72,8 @@ def test_designs_reach_the_figures(shape, k, kind):
     assert 2 * design.error <= CUBES[shape, k, kind][2] * (1 + 1e-9)
 
 
-TENS, FIVE = (10,) * 8, (75, 16, 5, 2, 20)
+TENS = (10,) * 8
+FIVE = (75, 16, 5, 2, 20)
 # RMSE of a cell at unit noise, of eight attributes of ten values and of five attributes of Adult
 HDMM = [
     *((TENS, (k,), figure) for k, figure in ((1, 7.642), (2, 25.603), (3, 46.39), (4, 52.99))),
@@ -145,9 +146,11 @@ def test_ten_binary_attributes_have_the_known_covers():
 @pytest.mark.parametrize("power", [2, 1], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("shape", [(2, 3, 4), (5, 2, 2), (7, 2, 3), (9, 8, 7)])
 def test_cover_is_within_its_bound_of_the_best(shape, power):
-    targets, options = ways(len(shape), 1, 2), ways(len(shape), *range(len(shape) + 1))
+    targets = ways(len(shape), 1, 2)
+    options = ways(len(shape), *range(len(shape) + 1))
     cover = greedy_cover(shape, targets, norm=3 - power)
-    sizes, target_sizes = table_sizes(shape, options), table_sizes(shape, targets)
+    sizes = table_sizes(shape, options)
+    target_sizes = table_sizes(shape, targets)
     inside = np.array([[set(target) <= set(table) for target in targets] for table in options])
     added = np.where(inside, sizes[:, None] / target_sizes, np.inf)
     picks = itertools.chain.from_iterable(

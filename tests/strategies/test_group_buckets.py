@@ -52,7 +52,8 @@ def test_groups_keep_buckets_worth_their_noise():
 
 
 def test_noise_above_all_values_is_left_out_by_all():
-    buckets, random = under(8000), np.random.default_rng(0)
+    buckets = under(8000)
+    random = np.random.default_rng(0)
     noise = 100.0 * buckets.upper_ends
     exact = np.outer(
         1 / np.arange(1, 21), np.array([1.0, 1.0, 0.5] + [0.0] * (len(noise) - 3)) * 1e6
@@ -113,7 +114,8 @@ def test_dropped_amount_is_estimated_from_tails():
     chosen = choose_group_threshold(
         EDGES, noisy, 10, lambda threshold: 20.0 * threshold, certain_count=np.inf
     )
-    spans, centres = np.diff(places), (EDGES + np.concatenate([[0], EDGES[:-1]])) / 2
+    spans = np.diff(places)
+    centres = (EDGES + np.concatenate([[0], EDGES[:-1]])) / 2
     lost = []
     for law in (TailLaw(), TailLaw(index=0.5)):
         counts = np.concatenate(

@@ -85,11 +85,13 @@ def test_single_table_has_laplace_noise():
 
 @pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (2, 2, 2)])
 def test_cell_multiplier_is_the_quantile_of_the_enumerated_law(sizes):
-    scale, level = Fraction(1), 0.9
+    scale = Fraction(1)
+    level = 0.9
     points = list(lattice(sizes, 13))
     weights = np.array([math.exp(-norm_of(sizes, point)) for point in points])
     weights /= weights.sum()
-    ordered, expected = tuple(sorted(sizes)), []
+    ordered = tuple(sorted(sizes))
+    expected = []
     for size, place in zip(sizes, np.cumsum([0, *sizes])[:-1], strict=True):
         cells = np.abs([point[place] for point in points])
         reach = next(c for c in range(20) if weights[cells <= c].sum() >= level)
@@ -120,7 +122,8 @@ def test_releases_have_the_promised_errors_and_intervals_cover(sizes, budget, ne
     if not complete:
         rows["a1"][:40] = [99] * 40  # outside: counted in the hidden cell alone
     counts = [np.bincount(rows[name], minlength=200) for name in workload.domain.names]
-    squares, covered = [], []
+    squares = []
+    covered = []
     for release in releases(plan, pa.table(rows), range(160)):
         for table, size, count in zip(release.answer(workload), sizes, counts, strict=True):
             truth = count[1 : size + 1]

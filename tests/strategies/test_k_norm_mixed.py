@@ -65,7 +65,9 @@ def exact_answers(questions, rows):
 def seen_errors(plan, questions, rows, seeds=range(150)):
     """Return root mean squared errors over what is promised, and the coverage, of all answers."""
     truths = exact_answers(questions, rows)
-    squares, promised, covered = [], [], []
+    squares = []
+    promised = []
+    covered = []
     for release in releases(plan, rows, seeds):
         for table, truth in zip(release.answer(questions), truths, strict=True):
             squares.append((table.answer - truth).ravel() ** 2)

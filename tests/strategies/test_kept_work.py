@@ -9,7 +9,8 @@ from leastnoise._mechanisms import MECHANISMS
 from leastnoise._strategies import PLANNERS
 from trusted.measurements.test_shared_work import cached_functions
 
-LINE, LONGER = ln.Domain(a=ln.Integers(0, 7)), ln.Domain(a=ln.Integers(0, 8))
+LINE = ln.Domain(a=ln.Integers(0, 7))
+LONGER = ln.Domain(a=ln.Integers(0, 8))
 TABLES = ln.Domain(
     a=ln.Integers(0, 3), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 9)}
 )

@@ -55,7 +55,8 @@ def test_light_blocks_merge_up_the_tree(shape, narrow):
         while cell < size:
             for level in range(base + 1):
                 place = int(np.searchsorted(tree.starts[level], cell, side="right")) - 1
-                first, stop = tree.starts[level][place], ends[level][place]
+                first = tree.starts[level][place]
+                stop = ends[level][place]
                 inside = (tree.starts[base] >= first) & (tree.starts[base] < stop)
                 is_light = counts[inside].sum() * rate <= most_parts
                 if level == base or (inside.sum() > 1 and is_light):

@@ -21,11 +21,13 @@ from leastnoise._trusted.linop import Dense, Prefix
 from leastnoise._workload import marginals, matrix, mean_queries, queries
 from strategies.proposals import prefix, proposal
 
-PURE, RHO = PureDP(1), ZCDP(1)
+PURE = PureDP(1)
+RHO = ZCDP(1)
 SMALL = Domain(
     a=Coded(3), b=Integers(0, 9), c=Integers(0, 5), measures={"pay": Measure("pay", 0, 9)}
 )
-CELLS, PREFIX = marginals(SMALL, ways=2), queries(SMALL, b="prefix")
+CELLS = marginals(SMALL, ways=2)
+PREFIX = queries(SMALL, b="prefix")
 MIXED = CELLS + PREFIX + marginals(SMALL, ways=1, sum="pay")
 
 
@@ -33,10 +35,8 @@ def cells(count, size, ways):
     return marginals(Domain({f"a{place}": Coded(size) for place in range(count)}), ways=ways)
 
 
-NINE, LONG = (
-    Domain({f"a{place}": Integers(0, 3) for place in range(9)}),
-    Domain(a=Coded(2000), b=Integers(0, 9)),
-)
+NINE = Domain({f"a{place}": Integers(0, 3) for place in range(9)})
+LONG = Domain(a=Coded(2000), b=Integers(0, 9))
 REFUSED = [
     ("hierarchy", CELLS, PURE, "only cells along every attribute"),
     ("tilted", CELLS, RHO, "only cells along every attribute"),

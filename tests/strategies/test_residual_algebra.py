@@ -175,7 +175,8 @@ def test_residual_gradient_matches_finite_differences(norm):
 @both_norms
 def test_alternating_steps_never_raise_the_error(norm):
     errors = diagonal_errors(*problem(ADULT8, ways(8, 2), ways(8, 1, 2, 3)))
-    cost, reached = np.linspace(0.8, 1.2, 92), []
+    cost = np.linspace(0.8, 1.2, 92)
+    reached = []
     theta = np.ones(92)
     for _ in range(30):
         # The errors of the tables if the recovered parts of each stay the same.
@@ -211,7 +212,8 @@ def test_weights_do_not_depend_on_the_units_of_tables(norm):
 
 
 def test_largest_variance_is_minimised_and_certified():
-    shape, targets = DOMAINS["loans"], ways(12, 1, 2)
+    shape = DOMAINS["loans"]
+    targets = ways(12, 1, 2)
     closure = downward_closure(shape, targets)
     sizes = table_sizes(shape, attribute_sets(closure))
     noise, largest, bound = residual_noise_max(closure, targets, [1.0] * len(targets))

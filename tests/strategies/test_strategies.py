@@ -31,7 +31,8 @@ from strategies.proposals import error_of, plan_of, proposal, total_squared_erro
 DOMAIN = Domain(
     a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)}
 )
-PURE, RHO = PureDP("1/100"), ZCDP("1/20000")
+PURE = PureDP("1/100")
+RHO = ZCDP("1/20000")
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,10 @@ def test_long_attribute_is_planned_on_runs_of_ranges(
 
 @pytest.mark.parametrize("strategy", ["level_tree", "p_identity", "p_identity_blocks"])
 def test_range_releases_have_planned_errors(strategy):
-    rng, size = np.random.default_rng(5), 6000
-    ends, cells = np.sort(rng.integers(0, size, (30, 2)), axis=1), rng.integers(0, size, 20_000)
+    rng = np.random.default_rng(5)
+    size = 6000
+    ends = np.sort(rng.integers(0, size, (30, 2)), axis=1)
+    cells = rng.integers(0, size, 20_000)
     rows = pd.DataFrame({"x": cells})
     truth = [int(((cells >= low) & (cells <= high)).sum()) for low, high in ends]
     ranges_plan = plan(

@@ -77,7 +77,8 @@ def test_merged_cells_have_the_noise_of_one_cell(power):
 
 def test_falling_counts_fit_a_falling_density():
     rng = np.random.default_rng(1)
-    counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
+    counts = rng.normal(20, 15, 9)
+    edges = np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
     fitted = isotonic_decreasing(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()

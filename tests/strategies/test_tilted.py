@@ -29,7 +29,8 @@ def tilted_rmse(workload):
 
 @pytest.mark.parametrize("gram", [prefix_gram(6), all_ranges_gram(5)], ids=["prefix", "ranges"])
 def test_rows_for_a_tilt_are_optimal(gram):
-    n, matrix = gram.size, gram.dense()
+    n = gram.size
+    matrix = gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
     fitted = fit_contrast_rows(matrix, mean, gap=1e-8, max_steps=5000)
     assert np.abs(fitted.rows @ mean).max() < 1e-9

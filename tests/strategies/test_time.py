@@ -88,7 +88,8 @@ SINGLE_AND_JOINT_QUERIES = (
     + queries(JOINT, income="prefix")
     + queries(JOINT, age="identity", income="identity")
 )
-LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+LAPLACE = Noise.DISCRETE_LAPLACE
+ROUNDED = Noise.ROUNDED_GAUSSIAN
 
 
 @pytest.mark.parametrize(

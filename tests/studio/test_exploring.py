@@ -220,7 +220,8 @@ WIDE_DOMAIN = ln.Domain(
     ),
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
-BY_TENS, SOME_RANGES = ln.level("tens"), ln.queries(WIDE_DOMAIN, a=ln.ranges([(0, 9)]))
+BY_TENS = ln.level("tens")
+SOME_RANGES = ln.queries(WIDE_DOMAIN, a=ln.ranges([(0, 9)]))
 
 
 @pytest.mark.parametrize(

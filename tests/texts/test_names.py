@@ -139,7 +139,8 @@ class Texts(HTMLParser):
 
     def __init__(self, page):
         super().__init__(convert_charrefs=True)
-        self.texts, self.hidden = [], 0
+        self.texts = []
+        self.hidden = 0
         self.feed(page)
         self.close()
 

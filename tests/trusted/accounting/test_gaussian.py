@@ -63,7 +63,8 @@ DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.
     ],
 )
 def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta):
-    eps, limit = Fraction(epsilon), Fraction(delta)
+    eps = Fraction(epsilon)
+    limit = Fraction(delta)
     square = gaussian_mu_squared(eps, limit)
     with mp.workdps(120):
         target = mp.mpf(limit.numerator) / limit.denominator
@@ -84,7 +85,8 @@ def test_decision_agrees_with_the_bound(epsilon, square):
 @pytest.mark.parametrize("digits", [10, 40, 90])
 @pytest.mark.parametrize("x", ["0", "1e-9", "0.3", "1", "2.5", "6.3", "9.4", "12"])
 def test_mills_ratio_is_enclosed_by_both_ways(x, digits):
-    at, way = decimal.Decimal(x), rounding_contexts(digits)
+    at = decimal.Decimal(x)
+    way = rounding_contexts(digits)
     with mp.workdps(200):
         true = mp.ncdf(-mp.mpf(x)) / mp.npdf(mp.mpf(x))
         for ratio in (_mills_by_series, _mills_by_fraction) if at >= 1 else (_mills_by_series,):

@@ -156,7 +156,8 @@ def best_delta(
     return float(value((), np.zeros(1))[0])
 
 
-E, D = Fraction(1, 2), Fraction(1, 50)
+E = Fraction(1, 2)
+D = Fraction(1, 50)
 BUDGET = ApproxDP(E, D)
 SQUARE = gaussian_mu_squared(E, D)
 
@@ -210,7 +211,8 @@ def test_gaussian_releases_use_the_whole_budget():
 
 def test_late_delta_would_exceed_the_budget():
     """Without rule G4 each path fits the budget, but an adaptive choice of path does not."""
-    early, late = gaussian("1/3"), gaussian("2/3")
+    early = gaussian("1/3")
+    late = gaussian("2/3")
     own_delta = (D - gaussian_delta(E, early[0].mu_squared)) * Fraction(999, 1000)
     choices = [early, late, with_delta("1e-9", str(own_delta))]
 
@@ -234,7 +236,8 @@ def test_raise_does_not_divide_charges_anew():
     If pure charges too large for mu were summed, these would be summed within the first budget and
     composed within the second, and the choice would have more than the delta of both.
     """
-    first_budget, raised = WHOLE, ApproxDP(3, "1e-6")
+    first_budget = WHOLE
+    raised = ApproxDP(3, "1e-6")
     count = 4
     pure_step = pure_charge(Fraction(1, 5))
     remaining = gaussian_mu_squared(3, "1e-6") - count * pure_step.mu_squared

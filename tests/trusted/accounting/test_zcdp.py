@@ -28,7 +28,8 @@ def log_bound(rho, epsilon, beta):
 
 def infimum(rho, epsilon):
     """Minimise over a refined grid of log(beta), another search than the package has."""
-    low, high = mp.mpf(-30), mp.mpf(30)
+    low = mp.mpf(-30)
+    high = mp.mpf(30)
     for _ in range(30):  # within 1e-16 of the place, and of the value the square of that
         points = [low + (high - low) * k / 8 for k in range(9)]
         best = min(range(9), key=lambda k: log_bound(rho, epsilon, mp.exp(points[k])))
@@ -40,7 +41,8 @@ def infimum(rho, epsilon):
 @pytest.mark.parametrize("rho", ["1e-8", "0.001", "0.05", "1/3", "2", "30"])
 @pytest.mark.parametrize("epsilon", ["0", "1", "20"])
 def test_delta_is_the_infimum_rounded_up(rho, epsilon):
-    cost, eps = Fraction(rho), Fraction(epsilon)
+    cost = Fraction(rho)
+    eps = Fraction(epsilon)
     computed = zcdp_delta(cost, eps)
     with mp.workdps(60):
         best = infimum(cost, eps)

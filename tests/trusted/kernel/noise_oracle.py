@@ -75,7 +75,8 @@ class Script:
         self.rest = None if then is None else SeededEntropy(then)
 
     def words(self, count):
-        played, self.left = self.left[:count], self.left[count:]
+        played = self.left[:count]
+        self.left = self.left[count:]
         missing = count - len(played)
         if missing and self.rest is None:
             raise AssertionError("the script is over")

@@ -103,7 +103,8 @@ def test_unfitting_limits_are_refused_without_rows(name, limits):
 
 def test_sums_are_exact_where_float64_is_not(monkeypatch):
     monkeypatch.setattr(_count, "_BLOCK", REAL_BLOCK)  # two million blocks would take seconds
-    most, rows = 2**30 - 1, 2**23 + 2**13 + 1
+    most = 2**30 - 1
+    rows = 2**23 + 2**13 + 1
     table = Table(
         Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}),
         {"a": np.zeros(rows, dtype=np.uint8)},

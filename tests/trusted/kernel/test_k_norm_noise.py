@@ -70,7 +70,8 @@ def draws(sizes, scale, number, seed=SEED):
     ],
 )
 def test_law_matches_the_enumerated_lattice(sizes, scale):
-    number, most = 20_000, 9
+    number = 20_000
+    most = 9
     weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
     # The numerators give the sum over all points, also those that are not enumerated.
     ratio = math.exp(-1 / scale)
@@ -92,7 +93,8 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
 
 @pytest.mark.slow
 def test_wrong_scale_fails_the_distribution_test():
-    sizes, number = (3, 2), 20_000
+    sizes = (3, 2)
+    number = 20_000
     norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
 
     def p_value(scale):
@@ -112,7 +114,8 @@ def test_wrong_scale_fails_the_distribution_test():
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2,) * 16, (4,) * 4, (2, 3, 10), (20, 20)])
 def test_large_samples_have_the_counted_norms(sizes):
-    scale, number = Fraction(3), 4000
+    scale = Fraction(3)
+    number = 4000
     free = len(ball_count_numerators(tuple(sorted(sizes)))) - 1
     most = 14 * (free + 3)
     logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls_of(sizes, most)])])
@@ -171,7 +174,8 @@ def test_exponentials_are_enclosed(value, bits):
 def test_open_choice_of_the_offset_draws_more_digits(monkeypatch):
     # With few digits, most choices stay open at first.
     monkeypatch.setattr(_k_norm_sampler, "_SPARE_BITS", 0)
-    weights, scale = ball_count_numerators((2, 3)), Fraction(1)
+    weights = ball_count_numerators((2, 3))
+    scale = Fraction(1)
     integers = _k_norm_sampler._UniformIntegers(SeededEntropy(SEED))
     frequencies = np.bincount(
         [_k_norm_sampler._draw_offset(weights, scale, integers) for _ in range(4000)]

@@ -98,7 +98,8 @@ class Spy:
     silent = False
 
     def forget(self):
-        self.scales, self.sources = [], []
+        self.scales = []
+        self.sources = []
 
     def __call__(self, numerators, denominators, count, entropy):
         tops, bottoms = (
@@ -257,7 +258,8 @@ def test_batch_limits_tables_answered_at_once(monkeypatch, operator, names):
     plan = Measurements(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    applied, tables = _measurement.apply, []
+    applied = _measurement.apply
+    tables = []
 
     def watched(of, cells):
         tables.append(cells.size // of.size)

@@ -85,7 +85,8 @@ def changes(k, neighbours, counts):
 
 def loss(rule, pairs, reach):
     """Return the exact delta at EPSILON of one pair of neighbours, in both directions."""
-    law_before, law_after = np.ones(1), np.ones(1)
+    law_before = np.ones(1)
+    law_after = np.ones(1)
     for before, after in pairs:
         law_before = np.multiply.outer(law_before, law(rule, before, reach)).ravel()
         law_after = np.multiply.outer(law_after, law(rule, after, reach)).ravel()
@@ -98,7 +99,8 @@ def loss(rule, pairs, reach):
 
 def least_delta(rule, privacy):
     """Return the least delta that the bound accepts."""
-    low, high = 0.0, 1.0 - 2**-20
+    low = 0.0
+    high = 1.0 - 2**-20
     for _ in range(24):
         middle = (low + high) / 2
         proved = keys_are_private(rule, privacy.within(ApproxDP(EPSILON, Fraction(middle))))

@@ -33,7 +33,8 @@ from leastnoise._trusted.kernel import Ledger, _ledger_file
 from leastnoise._trusted.kernel._ledger_file import SELECT, write_transaction
 from trusted.kernel.ledgers import ONE, edit, opened, take
 
-SET, ADD = Ledger.set_budget, Ledger.add_spent
+SET = Ledger.set_budget
+ADD = Ledger.add_spent
 
 
 def edit_and_sign(ledger, column, value):
@@ -302,7 +303,9 @@ def test_failed_making_leaves_nothing(tmp_path, monkeypatch):
 
 def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch):
     """Another process creates the ledger and pays from it between the check and the link."""
-    path, other_receipts, link = tmp_path / "x", [], os.link
+    path = tmp_path / "x"
+    other_receipts = []
+    link = os.link
 
     def overtaken(*arguments):
         monkeypatch.setattr("os.link", link)

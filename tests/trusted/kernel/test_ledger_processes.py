@@ -114,7 +114,8 @@ def test_ledger_survives_kills_in_reserve_and_seal(ledger, tmp_path):
         ledger.seal(receipt)
 
     def look(_n):
-        entries, ids = ledger.entries(), handed.read_text().split()
+        entries = ledger.entries()
+        ids = handed.read_text().split()
         assert {*ids} <= {entry.id for entry in entries}
         assert {entry.id for entry in entries if entry.state == "sealed"} <= {*ids}
         return len(entries), len(ids)
@@ -223,7 +224,8 @@ def test_spenders_at_once_cannot_overspend(ledger, tmp_path):
 
     def spend():
         os.close(go)
-        mine, count = Ledger.open(ledger.path, timeout=HANGS), 0
+        mine = Ledger.open(ledger.path, timeout=HANGS)
+        count = 0
         os.read(begin, 1)  # until the parent has closed its end
         while not refused(lambda: hand_out(take(mine, "1/12"), tmp_path / "handed")):
             count += 1
@@ -303,7 +305,8 @@ def test_full_disk_makes_no_release(ledger):
     size = ledger.path.stat().st_size
 
     def fill():
-        paid, messages = 0, []
+        paid = 0
+        messages = []
         for limit in (0, 600, size // 2, size):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             while not (message := refused(lambda: take(ledger, "1/99", output="o" * 9999))):

@@ -189,7 +189,8 @@ def test_simultaneous_exponential_coins_have_own_terms(square, slots):
 
 def test_coins_of_any_exponent():
     for numerator, denominator in ((0, 1), (1, 3), (1, 1), (8, 8), (5, 2), (49, 128)):
-        source, count = SeededEntropy(numerator + 10), 1500
+        source = SeededEntropy(numerator + 10)
+        count = 1500
         heads = sum(coin_exp(numerator, denominator, source) for _ in range(count))
         assert stats.binomtest(heads, count, np.exp(-numerator / denominator)).pvalue > ALARM
 

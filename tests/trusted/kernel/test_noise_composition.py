@@ -122,7 +122,9 @@ def test_rounding_agrees_with_rational_arithmetic(one_attempt):
 
 def test_doubtful_rounding_draws_further_digits(one_attempt):
     """The 64 digits of x tie with a half-integer boundary, so the next word decides."""
-    p, q, k = 7, 3, 5
+    p = 7
+    q = 3
+    k = 5
     x = Fraction(3, 2) * 8 * q / p - k  # |c| = 3/2 lies in part 5: 7/24 * 5 < 3/2 < 7/24 * 6
     assert 0 < x < 1
     digits = x.numerator * TOP**3 // x.denominator
@@ -187,7 +189,8 @@ def test_number_beyond_the_laplace_table():
 
 @pytest.mark.parametrize("parts", [1, 8])
 def test_part_beyond_the_gaussian_table(parts):
-    source, count = SeededEntropy(7), 1500
+    source = SeededEntropy(7)
+    count = 1500
     beyond = np.array([_noise._draw_far_part(parts, source) for _ in range(count)]) - 8 * parts
     j = np.arange(60)
     weight = np.exp(-8 * j / parts - j**2 / (2 * parts**2))
@@ -230,7 +233,8 @@ def test_far_multiple_of_2_64_is_not_zero(monkeypatch, one_attempt):
 @pytest.mark.parametrize("far", [0, 7, 100, 10**6])
 def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law, p, q, far):
     parts = 8 if law == "rounded" or p >= 32 * q else 1
-    k, word = 8 * parts + far, 0x0123_4567_89AB_CDEF
+    k = 8 * parts + far
+    word = 0x0123_4567_89AB_CDEF
     monkeypatch.setattr(_noise, "_draw_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
         monkeypatch.setattr(

@@ -55,7 +55,8 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
 @every_law
 def test_noise_tails_match_the_distribution(law):
     """Draws beyond t scales are Poisson down to 1e-6; neighbouring draws are uncorrelated."""
-    scale, count = 1000, 1_000_000
+    scale = 1000
+    count = 1_000_000
     draws = SAMPLERS[law](scale, 1, count, SeededEntropy(SEED))
     size = np.abs(draws)
     for beyond in (5, 8, 11, 14) if law == "laplace" else (3.3, 4.0, 4.5, 4.9):

@@ -222,7 +222,8 @@ def test_domain_cells_cannot_change_under_a_plan():
 
 
 def test_writable_array_is_detected():
-    owned, view = np.arange(3), np.arange(3)[:2]
+    owned = np.arange(3)
+    view = np.arange(3)[:2]
     view.setflags(write=False)
 
     # the list that holds the array is always writable

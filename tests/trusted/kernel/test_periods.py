@@ -27,7 +27,8 @@ from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._trusted.table import Table
 
-PERIODS, GROUPS = 3, 2
+PERIODS = 3
+GROUPS = 2
 MEASURES = {
     "pay": ln.Measure("pay", -2, 3),
     "people": UnitCount(["month", "group"]),
@@ -87,7 +88,8 @@ def rows_present(rows, period):
 
 def outputs(plan, late, tables):
     """Return the outputs of each closing for the rows present at that time."""
-    closed, answers = _periods.ClosedPeriods(), []
+    closed = _periods.ClosedPeriods()
+    answers = []
     for table in tables:
         closed = _periods.close_period(
             plan, "month", late, table, closed, SeededEntropy(len(answers))
@@ -159,7 +161,8 @@ def neighbours(late, *, with_removed):
 @pytest.mark.parametrize("late", ["drop", "arrival"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
 def test_neighbouring_streams_lose_exactly_the_payment(noise, operator, late):
-    plan, outputs_of_rows = measured(noise, operator), {}
+    plan = measured(noise, operator)
+    outputs_of_rows = {}
 
     def outputs_of(rows):
         if rows not in outputs_of_rows:
@@ -362,7 +365,8 @@ def texts(values):
 def test_period_is_drawn_once_and_paid_once(book, tmp_path):
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     state = tmp_path / "people.private"
-    resumed, outputs_by_period = pay_and_resume(book, plan), []
+    resumed = pay_and_resume(book, plan)
+    outputs_by_period = []
     for period in range(PERIODS):
         series = resumed(ROWS, period)
         outputs_by_period = [texts(series.period(state)) for _ in range(period + 1)]
@@ -382,7 +386,8 @@ def test_killed_process_redraws_the_same_value(book, tmp_path, monkeypatch, when
     state = tmp_path / "people.private"
     resumed = pay_and_resume(book, plan)
     resumed(ROWS, 0).period(state)
-    writing, written_output = _periods.write_closed, []
+    writing = _periods.write_closed
+    written_output = []
 
     def killed(file, receipt, closed):
         if when == "after the file":
@@ -599,7 +604,8 @@ def test_arrival_counts_a_replaced_row_once():
     """A row that replaces a removed row adds nothing to the largest count so far."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     stream = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
-    closed, totals = _periods.ClosedPeriods(), []
+    closed = _periods.ClosedPeriods()
+    totals = []
     for period in range(PERIODS):
         closed = _periods.close_period(
             plan, "month", "arrival", rows_present(stream, period), closed, SeededEntropy(1)

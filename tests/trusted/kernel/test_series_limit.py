@@ -27,7 +27,8 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._trusted.reading import read
 from leastnoise._trusted.table import RowAllowance, Table, UsedRows, open_content, used_rows
 
-PERIODS, GROUPS = 3, 2
+PERIODS = 3
+GROUPS = 2
 DOMAIN = ln.Domain(
     month=list(range(PERIODS)),
     group=list(range(GROUPS)),
@@ -132,7 +133,8 @@ Outputs = list[list[np.ndarray]]
 
 
 def outputs(plan, tables):
-    closed, answers = _periods.ClosedPeriods(), []
+    closed = _periods.ClosedPeriods()
+    answers = []
     for table in tables:
         closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
         answers.append(scaled_answers(plan, closed))
@@ -441,7 +443,10 @@ class Holder:
     """Runs of a series, each of which opens its ledger and its private file anew."""
 
     def __init__(self, book, plan, state):
-        self.book, self.plan, self.state, self.runs = book, plan, state, 0
+        self.book = book
+        self.plan = plan
+        self.state = state
+        self.runs = 0
         with book.running(1000) as run:
             Series.paid(contract(plan), None, book, output="out", run=run)
 

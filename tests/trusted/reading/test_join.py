@@ -407,7 +407,8 @@ def marked(
 
 def databases(seed):
     """Yield pairs of small, and of larger random tables, with units a and b, nulls and orphans."""
-    units, random = ("a", "b", None), np.random.default_rng(seed)
+    units = ("a", "b", None)
+    random = np.random.default_rng(seed)
     owner_lists = [
         owners for rows in range(1, 3) for owners in itertools.product(units, repeat=rows)
     ]
@@ -449,7 +450,8 @@ def violations(most, bound=None):
             fewer = [row for row in visits if row[0] != unit_name]
             for changed_visits, changed_patients in ((fewer, without), (visits, second_only)):
                 after = marked(changed_visits, changed_patients, keys, unit)
-                lost, gained = before - after, after - before
+                lost = before - after
+                gained = after - before
                 largest_loss = max(largest_loss, lost.total())
                 own_marks = {mark for mark, owner in enumerate(owners) if owner == unit_name}
                 is_violation = max(lost.total(), gained.total()) > allowed or (
@@ -524,7 +526,8 @@ def test_unit_in_a_star_changes_only_its_own_rows(most):
                 new = [[], [("a", 1)], [("a", 0), ("a", 1)]][number % 3]
                 changed_tables.append([*other_rows, *new] if is_changed else rows)
             after = starred(fewer, changed_tables, keys, most)
-            lost, gained = before - after, after - before
+            lost = before - after
+            gained = after - before
             largest_loss = max(largest_loss, lost.total())
             assert max(lost.total(), gained.total()) <= most
             own_marks = {mark for mark, owner in enumerate(owners) if owner == "a"}

@@ -49,7 +49,8 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
     encode = cell_encoder(kind)
 
     def expected(stamp):
-        day, hour = stamp.date(), stamp.hour
+        day = stamp.date()
+        hour = stamp.hour
         if not kind.start <= day <= kind.end:
             if outside != "clip":
                 return kind.regular if outside == "other" else -1

@@ -32,7 +32,8 @@ def test_tables_of_a_group_count_one_snapshot(url, monkeypatch):
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
     assert plan.strategy == "k_norm"
 
-    stop, has_begun = threading.Event(), threading.Event()
+    stop = threading.Event()
+    has_begun = threading.Event()
     writer = threading.Thread(target=write_rows, args=(url, stop, has_begun))
     writer.start()
     totals = []

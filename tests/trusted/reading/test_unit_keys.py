@@ -86,7 +86,8 @@ def test_columns_have_the_units_of_their_values(reading, waiting, monkeypatch):
     monkeypatch.setattr("leastnoise._trusted.reading._unit_keys._WAITING_BYTES", waiting)
     key = key_reader(reading)
     numbers = UnitNumbers(reading)
-    entries, keys = [], []
+    entries = []
+    keys = []
     for column, values in columns(np.random.default_rng(3)):
         entries.append(numbers.entries(column))
         keys += map(key, values)
@@ -114,7 +115,9 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
     stem = b"P7\x00\xff345678901234567890"
     pool = [stem[:length] + b"\0" * zeros for length in range(1, 22) for zeros in (0, 1)]
     pool += [stem[:place] + b"x" + stem[place + 1 : 16] for place in range(16)]
-    numbers, entries, values = UnitNumbers(Reading()), [], []
+    numbers = UnitNumbers(Reading())
+    entries = []
+    values = []
     for rows in (5, 60, 1, 60, 200):
         chosen = [pool[place] for place in generator.integers(0, len(pool), rows)]
         column = pa.array(chosen, pa.large_binary())
@@ -132,7 +135,8 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
 
 
 def kept_by_hand(keys, units, most):
-    is_kept, used = [False] * len(keys), {}
+    is_kept = [False] * len(keys)
+    used = {}
     for row in np.argsort(keys, kind="stable"):
         used[units[row]] = used.get(units[row], 0) + 1
         is_kept[row] = units[row] is not None and used[units[row]] <= most

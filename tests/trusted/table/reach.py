@@ -14,7 +14,8 @@ _ENDS = (
 
 def reachable(start):
     """Yield all that the garbage collector follows, without modules, classes, functions."""
-    visited, waiting = {id(start)}, [start]
+    visited = {id(start)}
+    waiting = [start]
     while waiting:
         value = waiting.pop()
         yield value

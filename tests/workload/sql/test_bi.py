@@ -518,7 +518,8 @@ def test_intervals_of_sums_of_means_cover_the_truth(sold):
     for seed in range(8):
         answers = ln.release(release.plan, frame, seed=seed).sql(text, "pandas")
         for name in SUMS_OF_MEANS:
-            low, high = answers[f"{name}_low"], answers[f"{name}_high"]
+            low = answers[f"{name}_low"]
+            high = answers[f"{name}_high"]
             assert (low < answers[name]).all()
             assert (answers[name] < high).all()
             covered += [*((low <= truth[name]) & (truth[name] <= high))]
