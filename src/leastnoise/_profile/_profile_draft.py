@@ -54,8 +54,8 @@ marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each p
 
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
-guard = "1/100"               # this share of the budget counts rows first, and stops a release
-                              # That uses few rows.
+guard = "1/100"               # this share of the budget first counts the rows that are used;
+                              # with too few rows, the release stops before it pays the rest
 
 [output]
 level = 0.95                  # of the intervals
