@@ -197,9 +197,9 @@ def _misfit_reason(findings: ColumnFindings) -> str:
             "categories"
         )
     if findings.measured.is_number:
-        misfit = "no numbers"
+        misfit = "not numbers"
     else:
-        misfit = "none of the counted codes"
+        misfit = "not among the counted codes"
     return (
         f"about {percent} of its values are {misfit}; profile with --delta to find its categories, "
         "or list them"
