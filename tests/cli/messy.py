@@ -126,7 +126,7 @@ def _counts(series):
 _AMOUNTS = ["[-10000, 0)", "[0, 9.99)", "[9.99, 50)", "[50, 10000]"]
 
 
-def _of_retail(path):
+def _count_retail_rows(path):
     """Return the exact counts of each table of the retail file."""
     frame = pd.read_csv(path, keep_default_na=False)
     when = pd.to_datetime(frame["ordered_at"])
@@ -142,7 +142,7 @@ def _of_retail(path):
     }
 
 
-def _of_survey(path):
+def _count_survey_rows(path):
     """Return the exact counts of each table of the health survey."""
     frame = pq.read_table(path).to_pandas()
     frame["income"] = frame["income"].where(frame["income"] >= 0)
@@ -166,7 +166,7 @@ def _of_survey(path):
     }
 
 
-def _of_german(path):
+def _count_german_rows(path):
     """Return the exact counts of each table of the German file."""
     frame = pd.read_csv(path, sep=";", encoding="cp1252", na_values=["k. A."], dtype=str)
     money = (
@@ -205,7 +205,7 @@ MESSY = {
             f'[[workload]]\nqueries = {{ {name} = {{ level = "{level}" }} }}\n'
             for name, level in (("store", "region"), ("ordered_at", "quarter"))
         ),
-        tables=_of_retail,
+        tables=_count_retail_rows,
     ),
     "survey": Messy(
         make=survey,
@@ -218,7 +218,7 @@ MESSY = {
             "born": 'dates = { from = "1950-01-01", to = "1991-12-31", by = "year" }',
         },
         workload='[[workload]]\nqueries = { age = { level = "five" } }\n',
-        tables=_of_survey,
+        tables=_count_survey_rows,
     ),
     "german": Messy(
         make=german,
@@ -230,7 +230,7 @@ MESSY = {
             '"Umsatz in €"': 'column = "Umsatz in €"\nedges = [0, 500, 1000, 20000]\nnull = '
             '"other"',
         },
-        tables=_of_german,
+        tables=_count_german_rows,
     ),
 }
 

@@ -96,7 +96,7 @@ formats = ["csv"]
 
 
 @pytest.fixture(autouse=True)
-def _small(folder):
+def _write_small_survey(folder):
     (folder / "people.toml").write_text(SPEC, encoding="utf-8")
 
 

@@ -29,7 +29,7 @@ Total,Total,15
 EXACT = RoundingRule()
 
 
-def read(tmp_path, text):
+def read_table(tmp_path, text):
     path = tmp_path / "table.csv"
     path.write_text(text, encoding="utf-8")
     return read_planned_table(path)
@@ -48,7 +48,7 @@ def intervals(tables, rule=EXACT):
     ],
 )
 def test_suppressed_cells_have_known_intervals(tmp_path, counts, rule, expected):
-    assert intervals([read(tmp_path, SEX_BY_AGE.format(*counts))], rule) == expected
+    assert intervals([read_table(tmp_path, SEX_BY_AGE.format(*counts))], rule) == expected
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_intervals_equal_brute_force(seed):
 )
 def test_reader_refuses_other_forms(tmp_path, text, message):
     with pytest.raises(ln.InputError, match=message):
-        read(tmp_path, text)
+        read_table(tmp_path, text)
 
 
 def test_solver_refuses_tables_that_disagree():

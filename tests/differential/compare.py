@@ -180,7 +180,7 @@ class _Row:
     @classmethod
     def of(cls, row, written):
         """Read a row of the frame; the interval of a mean without rows is infinite."""
-        values = [_plain(value) for value in row.values()]
+        values = [_normal(value) for value in row.values()]
         keys = values[: len(written.groups)]
         numbers = values[len(written.groups) :]
         answers = []
@@ -241,13 +241,13 @@ def _difference(statement, written, frame, rows):
         fitting = [
             row_of_ours
             for row_of_ours in ours
-            if row_of_ours.fits(labels, [_plain(answer) for answer in answers])
+            if row_of_ours.fits(labels, [_normal(answer) for answer in answers])
         ]
         if not fitting:
             return f"DuckDB has {row}, and we have {ours[:12]}"
         match = min(
             fitting,
-            key=lambda row_of_ours: row_of_ours.distance([_plain(answer) for answer in answers]),
+            key=lambda row_of_ours: row_of_ours.distance([_normal(answer) for answer in answers]),
         )
         ours.remove(match)
     for row_of_ours in ours:
@@ -269,10 +269,10 @@ def _labels(statement, attribute, key, *, is_absent):
         if not has_regular and kind.null_cell is None:
             return None
         return {None, *(["other"] if kind.null_cell == kind.outside_cell else [])}
-    return {_plain(key)}
+    return {_normal(key)}
 
 
-def _plain(value):
+def _normal(value):
     """Return a value of either side in one form."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None

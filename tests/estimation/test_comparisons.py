@@ -464,7 +464,7 @@ def arm_rows(size, seed=0):
     return pd.DataFrame({"arm": np.array([*"ABCDE"])[arms], "half": half, "paid": paid})
 
 
-def all_covered(tables, name, truth):
+def share_of_covered_tables(tables, name, truth):
     """The share of tables whose intervals all contain the truth."""
     held = [
         ((each[f"{name}_low"] <= truth) & (truth <= each[f"{name}_high"])).all() for each in tables
@@ -487,8 +487,8 @@ def test_joint_intervals_of_differences_hold_together(budget, mean):
         for each in estimates(plan, table, 40, seed=21)
     ]
     # With 40 releases the standard error of the coverage is 0.035.
-    assert all_covered(tables, "difference", truth[1:] - truth[0]) >= 0.85
-    assert all_covered(tables, "ratio", truth[1:] / truth[0]) >= 0.85
+    assert share_of_covered_tables(tables, "difference", truth[1:] - truth[0]) >= 0.85
+    assert share_of_covered_tables(tables, "ratio", truth[1:] / truth[0]) >= 0.85
 
 
 def test_joint_intervals_are_between_separate_ones_and_the_union_bound():
@@ -531,8 +531,8 @@ def test_joint_ab_tests_cover_all_population_effects():
         (estimate,) = estimates(plan, arm_rows(300, seed=trial), 1, seed=trial)
         test = ln.ab_test(estimate, "arm", [*"BCDE"], "A", mean="paid", std=1.0, each=True)
         tables.append(test.numbers)
-    assert all_covered(tables, "difference", RATES[1:] - RATES[0]) >= 0.85
-    assert all_covered(tables, "lift", RATES[1:] / RATES[0] - 1) >= 0.85
+    assert share_of_covered_tables(tables, "difference", RATES[1:] - RATES[0]) >= 0.85
+    assert share_of_covered_tables(tables, "lift", RATES[1:] / RATES[0] - 1) >= 0.85
     assert np.asarray(test.is_significant).all()
 
 

@@ -27,7 +27,7 @@ from leastnoise._trusted.linop import Coarse, Tree, array_to_json, dense
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._trusted.table import Table
 from leastnoise._workload import all_ranges, matrix, prefix, queries, ranges
-from mechanisms.running import written
+from mechanisms.running import stored_outcome
 from simulated import simulations
 
 SIZE = 13
@@ -174,4 +174,6 @@ def test_expanded_buckets_have_stated_noise(mechanism, product):
 def test_damaged_facts_are_refused(facts):
     outcome = adaptive_outcome(Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
     with pytest.raises(InputError, match="not an observation, or a damaged one"):
-        outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome) | {"outcome": facts}))
+        outcome_from_json(
+            outcome.plan.to_json(), json.dumps(stored_outcome(outcome) | {"outcome": facts})
+        )

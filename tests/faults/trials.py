@@ -382,7 +382,7 @@ def entered(scenario, folder, place, mode, sides):
     )
     failed_checks = [f"a change made by halves: {result}"] if state == "half" else []
     failed_checks += (
-        [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state, sides[0])
+        [] if end.killed and mode in {1, 2, 7} else check_entry_messages(end, mode, state, sides[0])
     )
     if state == "as it was":
         forked(scenario.run, folder)
@@ -395,7 +395,7 @@ def entered(scenario, folder, place, mode, sides):
     return failed_checks, end, state
 
 
-def said_of_entry(end, mode, state, content_before):
+def check_entry_messages(end, mode, state, content_before):
     """Yield the false messages about a change."""
     claims = "It was entered" in end.output
     if (

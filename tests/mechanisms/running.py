@@ -23,7 +23,7 @@ def regime(outcome):
     return outcome.finding.facts()["regime"]
 
 
-def written(outcome):
+def stored_outcome(outcome):
     """What a release keeps of its measurements, beside the plan."""
     observation = outcome.observation
     return {

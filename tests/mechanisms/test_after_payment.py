@@ -23,7 +23,7 @@ SUMS = ("truncated_sums", "truncated_sums along the number", "truncated_sums by 
 ON_TWO = ("dawa",)
 
 
-def asked_along(random, name, size):
+def random_queries(random, name, size):
     """Return a random query set along an attribute; for numbers also partial ranges."""
     kind = random.choice(["identity", "prefix", "total", "all_ranges", "ranges", "ranges"])
     if kind == "ranges" and name == "number":
@@ -55,11 +55,11 @@ def random_plan(random, strategy):
     on_two = strategy in ON_TWO and random.random() < 0.5
     parts = []
     for _ in range(int(random.integers(1, 4))):
-        along: dict[str, Any] = {"number": asked_along(random, "number", size)}
+        along: dict[str, Any] = {"number": random_queries(random, "number", size)}
         if strategy == SUMS[2]:
             along = {"group": "identity"}
         elif (on_two or strategy == SUMS[0]) and random.random() < 0.7:
-            along["group"] = asked_along(random, "group", groups)
+            along["group"] = random_queries(random, "group", groups)
         weight = random.choice(["1", "1/1000", "1000"])
         parts.append(
             ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along)

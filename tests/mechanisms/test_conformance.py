@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import Privacy, PureDP, charge_of_budget
 from leastnoise._trusted.check import BudgetError, InputError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from mechanisms.conformance import ROWS, Row
-from mechanisms.running import run, written
+from mechanisms.running import run, stored_outcome
 
 CASES = [(row, budget) for row in ROWS for budget in row.budgets]
 
@@ -104,7 +104,7 @@ def test_run_spends_exactly_its_declaration(row, budget):
 @every_case
 def test_answers_have_stated_errors_after_reading(row, budget):
     outcome = run(plan_of(row, budget), row.table, 5)
-    read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
+    read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(stored_outcome(outcome)))
     assert json.dumps(read_outcome.finding.facts()) == json.dumps(outcome.finding.facts())
     for product in row.workload:
         answers, read_answers = (

@@ -106,8 +106,8 @@ class _Finder(cst.CSTVisitor):
         while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             words = (
                 words
-                or _called(node) == "refuse"
-                or (_called(node) in _CHECKS and node.args[0].value is inner)
+                or _called_name(node) == "refuse"
+                or (_called_name(node) in _CHECKS and node.args[0].value is inner)
             )
             above = self.get_metadata(ParentNodeProvider, node)
             node, inner = above, inner if isinstance(node, cst.Arg) else node
@@ -116,7 +116,7 @@ class _Finder(cst.CSTVisitor):
         )
 
 
-def _called(node):
+def _called_name(node):
     return (
         node.func.value
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args
@@ -128,12 +128,12 @@ def _names(old, new):
     """Return whether a check gets None for the name of its argument."""
     return (
         isinstance(new, cst.Call)
-        and _called(old) in _CHECKS
+        and _called_name(old) in _CHECKS
         and list(new.args[1:]) == list(old.args[1:])
     )
 
 
-def _found(path):
+def _find_places(path):
     wrapper = MetadataWrapper(cst.parse_module(path.read_text("utf-8")))
     finder = _Finder()
     wrapper.visit(finder)
@@ -147,7 +147,7 @@ def mutants_of(source, file):
         source: the folder of the package.
         file: below it.
     """
-    module, changes = _found(source / file)
+    module, changes = _find_places(source / file)
     for number, (old, new, where, statement, words) in enumerate(changes):
         before, after = (" ".join(module.code_for_node(node).split()) for node in (old, new))
         yield Mutant(
@@ -157,7 +157,7 @@ def mutants_of(source, file):
 
 def mutated(source, mutant):
     """Return the text of the file with a mutant's change."""
-    module, changes = _found(source / mutant.file)
+    module, changes = _find_places(source / mutant.file)
     old, new, *_ = changes[mutant.number]
     return cst.ensure_type(module.deep_replace(old, new), cst.Module).code
 

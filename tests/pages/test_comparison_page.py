@@ -84,7 +84,7 @@ def incomes(years):
 
 
 @pytest.fixture(scope="module")
-def written(incomes, tmp_path_factory):
+def income_page(incomes, tmp_path_factory):
     """Return the folder of the page of mean incomes, with pictures."""
     folder = tmp_path_factory.mktemp("pages") / "incomes"
     with pytest.MonkeyPatch.context() as patch:
@@ -102,9 +102,9 @@ def view_in(comparison, language):
     return ComparisonView(comparison=comparison, catalogue=catalogue)
 
 
-def test_page_is_written_in_each_language(written):
-    english = read_page(written / "comparison.html")
-    german = read_page(written / "comparison.de.html")
+def test_page_is_written_in_each_language(income_page):
+    english = read_page(income_page / "comparison.html")
+    german = read_page(income_page / "comparison.de.html")
     title = "Mean net income by region and sex, EUR per year: 2025 compared with 2024"
     assert f"<h1>{title}</h1>" in english
     title = (
@@ -121,17 +121,17 @@ def test_page_is_written_in_each_language(written):
         assert Page(page).text.count("epsilon = 4") == 2
 
 
-def test_no_sentence_is_equal_in_both_languages(written):
+def test_no_sentence_is_equal_in_both_languages(income_page):
     texts = []
     for name in ("comparison.html", "comparison.de.html"):
-        shown = re.sub("<style>.*?</style>", "", read_page(written / name), flags=re.DOTALL)
+        shown = re.sub("<style>.*?</style>", "", read_page(income_page / name), flags=re.DOTALL)
         texts.append({text for text in re.findall(">([^<>]+)<", shown) if " " in text.strip()})
     shared = texts[0] & texts[1]
     assert [text for text in shared if len(re.findall(r"[a-zäöü]{3,}", text)) > 3] == []
 
 
-def test_page_has_chart_with_description(written):
-    page = read_page(written / "comparison.de.html")
+def test_page_has_chart_with_description(income_page):
+    page = read_page(income_page / "comparison.de.html")
     assert "Differenz, EUR je Jahr" in page
     description = re.search(r"<desc[^>]*>([^<]*)</desc>", page)[1]
     assert description.startswith("Mittleres Nettoeinkommen")
@@ -140,15 +140,15 @@ def test_page_has_chart_with_description(written):
     Page(page)
 
 
-def test_files_have_the_numbers_of_the_comparison(written, incomes):
-    with (written / "comparison.csv").open(encoding="utf-8", newline="") as file:
+def test_files_have_the_numbers_of_the_comparison(income_page, incomes):
+    with (income_page / "comparison.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     columns = incomes.columns()
     assert list(rows[0]) == list(columns)
     assert [row["region"] for row in rows] == columns["region"].tolist()
     for name in ("value", "against", "difference", "difference_low", "lift_high"):
         assert [float(row[name]) for row in rows] == columns[name].tolist()
-    facts = json.loads(read_page(written / "comparison.json"))
+    facts = json.loads(read_page(income_page / "comparison.json"))
     assert [row["difference"] for row in facts["rows"]] == columns["difference"].tolist()
     assert facts["names"] == {"first": ["2025"], "against": "2024"}
     assert [release["budget"] for release in facts["releases"]] == [{"epsilon": "4"}] * 2

@@ -27,7 +27,7 @@ def without_a_number(problem):
     return Strategy("bad", tuple((block, float("nan")) for block, _ in cells(problem).blocks))
 
 
-def of_a_singular_matrix(problem):
+def plan_by_singular_matrix(problem):
     np.linalg.inv(np.zeros((2, 2)))
     return cells(problem)
 
@@ -42,7 +42,7 @@ FAILING = {
     "floating point": raising(FloatingPointError("underflow")),
     "overflow": raising(OverflowError("math range error")),
     "division": dividing_by_zero,
-    "singular": of_a_singular_matrix,
+    "singular": plan_by_singular_matrix,
     "not a number": without_a_number,
 }
 

@@ -103,7 +103,7 @@ def releases(tmp_path_factory):
 
 
 @pytest.fixture(params=["found", "given"])
-def released(request, releases):
+def release_folder(request, releases):
     return releases / request.param
 
 
@@ -116,18 +116,18 @@ def column(path, name):
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_csv_is_inert_and_parquet_keeps_texts(releases, released):
+def test_csv_is_inert_and_parquet_keeps_texts(releases, release_folder):
     arguments = [
         "round",
-        str(released),
+        str(release_folder),
         "--to",
         "5",
         "--out",
-        str(releases / f"{released.name}-rounded"),
+        str(releases / f"{release_folder.name}-rounded"),
     ]
     CliRunner().invoke(program, arguments, catch_exceptions=False)
-    (written,) = (released / "answers").glob("*[!x].csv")
-    (rounded,) = (releases / f"{released.name}-rounded").glob("*.csv")
+    (written,) = (release_folder / "answers").glob("*[!x].csv")
+    (rounded,) = (releases / f"{release_folder.name}-rounded").glob("*.csv")
     for path, name in (
         (written, "agent"),
         (rounded, "agent"),
@@ -136,27 +136,29 @@ def test_csv_is_inert_and_parquet_keeps_texts(releases, released):
         fields = column(path, name)
         assert [field for field in fields if re.match(r"[=+@\t\r\n\uff1d-]", field)] == []
         assert [restore_inert(field) for field in fields] == (
-            labels(released) if name == "agent" else labels(releases / "found")
+            labels(release_folder) if name == "agent" else labels(releases / "found")
         )
     assert pyarrow.parquet.read_table(written.with_suffix(".parquet")).column(
         "agent"
-    ).to_pylist() == labels(released)
+    ).to_pylist() == labels(release_folder)
 
 
-def test_workbooks_hold_texts_and_no_formulas(released):
-    sheet = openpyxl.load_workbook(released / "answers.xlsx").worksheets[1]
+def test_workbooks_hold_texts_and_no_formulas(release_folder):
+    sheet = openpyxl.load_workbook(release_folder / "answers.xlsx").worksheets[1]
     (cells,) = (column[5:] for column in sheet.iter_cols(2, 2))
     assert {(cell.data_type, cell.hyperlink) for cell in cells} == {("s", None)}
     # The format escapes control characters.
-    assert [unescape(cell.value) for cell in cells] == labels(released)
+    assert [unescape(cell.value) for cell in cells] == labels(release_folder)
     assert (
-        zipfile.ZipFile(released / "answers.xlsx").read("xl/worksheets/sheet2.xml").count(b"<f>")
+        zipfile.ZipFile(release_folder / "answers.xlsx")
+        .read("xl/worksheets/sheet2.xml")
+        .count(b"<f>")
         == 0
     )
 
 
-def test_reports_escape_texts(released):
-    page = Page((released / "report.html").read_text(encoding="utf-8"))
+def test_reports_escape_texts(release_folder):
+    page = Page((release_folder / "report.html").read_text(encoding="utf-8"))
     assert [page.tags.count(tag) for tag in ("script", "img", "b", "h1", "style")] == [
         1,
         0,
@@ -164,38 +166,38 @@ def test_reports_escape_texts(released):
         1,
         1,
     ]
-    assert set(labels(released)) <= {cell.rstrip("\n") for cell in page.cells}
+    assert set(labels(release_folder)) <= {cell.rstrip("\n") for cell in page.cells}
 
 
-def test_sdmx_holds_texts_behind_codes(released):
+def test_sdmx_holds_texts_behind_codes(release_folder):
     """Control characters, which XML does not allow, are missing; other texts are whole."""
-    root = ET.parse(released / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
+    root = ET.parse(release_folder / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
     printable_labels = [
         label
-        for label in labels(released)
+        for label in labels(release_folder)
         if not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", label)
     ]
     assert {*printable_labels} <= {
         element.text for element in root.iter() if element.tag.endswith("}Name")
     }
-    (written,) = (released / "answers").glob("*.sdmx.csv")
+    (written,) = (release_folder / "answers").glob("*.sdmx.csv")
     fields = column(written, "AGENT: agent")
-    assert [field.split(": ", 1)[1] for field in fields] == labels(released)
+    assert [field.split(": ", 1)[1] for field in fields] == labels(release_folder)
     assert all(re.match(r"[A-Z0-9]|-5: ", field) for field in fields)
 
 
-def test_terminals_act_on_nothing(released):
+def test_terminals_act_on_nothing(release_folder):
     """Tables for people escape control characters; JSON is read back unchanged."""
 
     def printed(command, *arguments):
-        command_line = [command, str(released), *arguments]
+        command_line = [command, str(release_folder), *arguments]
         done = CliRunner().invoke(
             program, command_line, env={"COLUMNS": "300"}, catch_exceptions=False
         )
         assert ACTED_ON.findall(done.output) == []
         return done.stdout
 
-    texts = labels(released)
+    texts = labels(release_folder)
     shown = printed("show", "q1")
     answered = printed("answer", "--cells", "agent")
     assert [
@@ -233,16 +235,16 @@ def test_reprs_escape_control_characters():
 
 
 @pytest.mark.slow
-def test_charts_hold_no_elements_of_labels(released, monkeypatch):
+def test_charts_hold_no_elements_of_labels(release_folder, monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS", raising=False)
-    chart = ln.read_release(released).plot("q1")
+    chart = ln.read_release(release_folder).plot("q1")
     text = chart.to_html()
     assert "img" not in Page(text).tags
     assert not re.search(r"</script><img|<!--", text)
     vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
     pictures = render_svg([vega], [("q1", NASTY[8], NASTY[8])])
     # SVG does not allow control characters, so the report has no picture of them.
-    assert released.name == "given" or None not in pictures
+    assert release_folder.name == "given" or None not in pictures
     for svg in filter(None, pictures):
         drawn = ET.fromstring(svg)  # noqa: S314 - of our own
         assert not [

@@ -38,7 +38,7 @@ def run_in_r(code, folder):
     return done.stdout
 
 
-def released(folder, attributes, **options):
+def write_release(folder, attributes, **options):
     """Write a release of a few people whose attributes are all F or M."""
     domain = ln.Domain({name: ["F", "M"] for name in attributes})
     plan = ln.plan(
@@ -50,7 +50,7 @@ def released(folder, attributes, **options):
 
 @pytest.mark.slow
 def test_page_runs_on_a_release(tmp_path):
-    release = released(tmp_path, ["sex"], covariances=["q2"])
+    release = write_release(tmp_path, ["sex"], covariances=["q2"])
     tables = pd.read_csv(tmp_path / "release" / "tables.csv")
     assert set(tables.columns) == set(
         re.findall(r"`(\w+)`", PAGE.split("Its columns are ")[1].split("Each table")[0])
@@ -72,7 +72,7 @@ def test_page_runs_on_a_release(tmp_path):
 
 
 def test_page_reads_many_tables(tmp_path):
-    release = released(tmp_path, [f"a{i}" for i in range(21)])
+    release = write_release(tmp_path, [f"a{i}" for i in range(21)])
     printed = run_in_r(f'library(jsonlite)\nrelease <- "release"\n{MANY}', tmp_path)
     shown = re.findall(r"^\d +([FM]) +([FM]) +(\S+) +(\S+)$", printed, flags=re.MULTILINE)
     assert ["".join(row[:2]) for row in shown] == ["FF", "FM", "MF", "MM"]

@@ -44,12 +44,12 @@ def people(seed=1, rows=600):
     )
 
 
-def released(workload):
+def release_of(workload):
     plan = ln.plan(workload, ln.ZCDP("1/20"), strategy="workload")
     return ln.release(plan, people(), seed=3, options=OPTIONS)
 
 
-def asked_for(*tables):
+def tables_of(*tables):
     parts = [ln.queries(domain(), table) for table in tables]
     return sum(parts[1:], parts[0])
 
@@ -88,7 +88,7 @@ def truth_of(product, cells):
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("column", ["non_negative", "integer"])
 def test_tables_with_levels_are_sums_of_one(tree, column):
-    release = released(asked_for(*TREES[tree]))
+    release = release_of(tables_of(*TREES[tree]))
     tables = [*release.tables]
     finest = max(
         (table for table in tables if all(q.kind != "ranges" for q in table.product.query_sets)),
@@ -192,7 +192,7 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
     ],
 )
 def test_non_additive_tables_are_named_first(tables):
-    release = released(asked_for(*tables))
+    release = release_of(tables_of(*tables))
     (notice,) = [each for each in list_file_notices(release) if "add up" in each]
     for product in release.workload:
         assert product.name.replace("age:ranges", "age (ranges)") in notice
@@ -202,7 +202,9 @@ def test_non_additive_tables_are_named_first(tables):
 
 
 def test_level_groups_keep_only_their_total():
-    release = released(asked_for({"place": "identity", "age": TEN}, {"place": COUNTY, "age": FIVE}))
+    release = release_of(
+        tables_of({"place": "identity", "age": TEN}, {"place": COUNTY, "age": FIVE})
+    )
     for table in release.tables:
         assert float(table.non_negative.sum()) == pytest.approx(float(table.answer.sum()))
         assert abs(float(table.integer.sum()) - float(table.answer.sum())) <= 0.5

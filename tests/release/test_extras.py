@@ -27,7 +27,7 @@ CELLS = Block((SEX, AGE), 5)
 ODD = Domain(sex=["F", "M"], age=Integers(0, 4999)).as_complete()
 
 
-def planned(workload, *blocks):
+def plan_of_blocks(workload, *blocks):
     """Return the plan that measures these blocks."""
     measured = Measurements(
         domain=workload.domain,
@@ -48,7 +48,7 @@ def observed(plan):
 @pytest.fixture
 def cells():
     """Noisy numbers of all cells."""
-    return observed(planned(marginals(DOMAIN, upto=2), CELLS))
+    return observed(plan_of_blocks(marginals(DOMAIN, upto=2), CELLS))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def fitted():
     )
     return build_release(
         observed(
-            planned(
+            plan_of_blocks(
                 workload, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt")
             )
         ),
@@ -71,11 +71,11 @@ def fitted():
 
 def test_undetermined_queries_are_refused_and_no_others():
     check_options(
-        planned(marginals(DOMAIN, upto=2), CELLS),
+        plan_of_blocks(marginals(DOMAIN, upto=2), CELLS),
         Options(nnls=True, local_non_negative=True, covariances=["q1", "sex x age"]),
     )
     ranges = Block((Factor(("age",), Ranges(8, [0, 4], [3, 7])),), 5)
-    plan = planned(queries(DOMAIN, age={"ranges": [[0, 3], [4, 7]]}), ranges)
+    plan = plan_of_blocks(queries(DOMAIN, age={"ranges": [[0, 3], [4, 7]]}), ranges)
     check_options(plan, Options())
     with pytest.raises(InputError, match="do not determine"):
         check_options(plan, Options(local_non_negative=True))
@@ -83,7 +83,7 @@ def test_undetermined_queries_are_refused_and_no_others():
 
 def test_covariances_that_need_a_solver_are_refused():
     joint = Block((Factor(("sex", "age"), Identity(10_000)),), 5)
-    plan = planned(marginals(ODD, ways=1, of=["sex"]), joint, Block((SEX,), 5))
+    plan = plan_of_blocks(marginals(ODD, ways=1, of=["sex"]), joint, Block((SEX,), 5))
     with pytest.raises(
         InputError,
         match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates "

@@ -50,7 +50,7 @@ WORKLOAD = (
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def household_release(tmp_path_factory):
     """A seeded release of persons and households."""
     out = tmp_path_factory.mktemp("released") / "release"
     privacy = ln.Privacy(ln.PureDP(2), unit_column="household", max_rows=5)
@@ -61,9 +61,9 @@ def released(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def release(released):
+def release(household_release):
     """The release, read from its directory."""
-    return ln.read_release(released)
+    return ln.read_release(household_release)
 
 
 def distances(records, release):
@@ -214,8 +214,15 @@ def test_wide_bins_of_whole_edges_give_whole_numbers(release):
     assert release.synthesize(rows=50, library="pandas")["income"].dtype == np.int64
 
 
-def test_page_compares_the_tables_in_each_language(released, tmp_path):
-    arguments = [released, "--out", tmp_path / "a.csv", "--page", tmp_path / "a.html", "--units"]
+def test_page_compares_the_tables_in_each_language(household_release, tmp_path):
+    arguments = [
+        household_release,
+        "--out",
+        tmp_path / "a.csv",
+        "--page",
+        tmp_path / "a.html",
+        "--units",
+    ]
     done = CliRunner().invoke(program, ["synthesize", *map(str, arguments)])
     assert done.exit_code == 0, done.output
     assert "units in the column household" in done.output

@@ -50,7 +50,7 @@ PAIRS = ln.marginals(
 ) + ln.queries(DOMAIN, seen="identity")
 
 
-def released(
+def release_of(
     workload,
     data,
     budget=None,
@@ -108,7 +108,7 @@ def test_records_match_each_kind_of_model():
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_records_are_read_back_into_their_cells(tmp_path, ending):
-    release = released(PAIRS, people())
+    release = release_of(PAIRS, people())
     records = make_records(release.outcome, seed=4)
     assert abs(len(records.codes) - ROWS) < 60
     write_records(records, tmp_path / f"people.{ending}")
@@ -121,14 +121,14 @@ def test_records_are_read_back_into_their_cells(tmp_path, ending):
     if ending == "csv":
         assert set(written["sex"]) == {"F", "'=M"}  # which no spreadsheet runs
         written["sex"] = written["sex"].str.removeprefix("'")
-    for table in released(PAIRS, written, ln.PureDP(1000)).tables:
+    for table in release_of(PAIRS, written, ln.PureDP(1000)).tables:
         assert np.abs(table.answer - records.counts(table.product)).max() < 0.5, table.name
     assert all(records.distance(table) < allowed(table) for table in release.tables)
 
 
 def test_bins_and_periods_are_filled_evenly():
     days = ln.queries(DOMAIN, weekday="identity") + ln.queries(DOMAIN, cost="identity")
-    release = released(days, people())
+    release = release_of(days, people())
     frame = release.synthesize(5000, library="pandas")
     assert (
         pd.to_datetime(frame["born"], format="%d.%m.%Y").between("2024-01-31", "2024-03-02").all()
@@ -136,7 +136,7 @@ def test_bins_and_periods_are_filled_evenly():
     records = make_records(release.outcome, 5000)
     assert all(
         np.abs(table.answer - records.counts(table.product)).max() < 0.5
-        for table in released(days, frame, ln.PureDP(1000)).tables
+        for table in release_of(days, frame, ln.PureDP(1000)).tables
     )
     pay = pd.to_numeric(frame["Pay"].str.replace(",", "."), errors="coerce")
     assert 0.8 < pay[pay <= 2].mean() < 1.2
@@ -145,7 +145,7 @@ def test_bins_and_periods_are_filled_evenly():
 @pytest.mark.parametrize("regime", ["model_bins", "model_tables"])
 def test_model_gives_its_own_records(regime):
     pairs = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "kind"])
-    release = released(
+    release = release_of(
         pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model"
     )
     assert release.finding.facts()["regime"] == regime
@@ -161,19 +161,19 @@ def test_records_need_cells_and_bounded_numbers():
     skew = ln.queries(DOMAIN, age={"matrix": [[1, 0, 1, 0]]})
     total = ln.queries(DOMAIN)
     for release, message in (
-        (released(skew, people()), "which this release does not determine"),
-        (released(total, people(), strategy="identity"), "at least one attribute"),
+        (release_of(skew, people()), "which this release does not determine"),
+        (release_of(total, people(), strategy="identity"), "at least one attribute"),
     ):
         with pytest.raises(ln.InputError, match=message):
             release.synthesize()
-    release = released(ln.queries(DOMAIN, sex="identity"), people())
+    release = release_of(ln.queries(DOMAIN, sex="identity"), people())
     for rows in (0, 2**28):
         with pytest.raises(ln.InputError, match="rows"):
             release.synthesize(rows)
 
 
 def test_synthesize_prints_distance_to_tables(tmp_path):
-    released(
+    release_of(
         ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out"
     )
     arguments = [tmp_path / "out", "--rows", "500", "--out"]
@@ -186,7 +186,7 @@ def test_synthesize_prints_distance_to_tables(tmp_path):
 
 
 def test_record_file_is_written_whole_or_not_at_all(tmp_path):
-    released(ln.marginals(DOMAIN, ways=1, of=["sex"]), people(), out=tmp_path / "out")
+    release_of(ln.marginals(DOMAIN, ways=1, of=["sex"]), people(), out=tmp_path / "out")
     before, (soft, hard) = set(tmp_path.iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
     for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk would
@@ -202,7 +202,7 @@ def test_records_group_into_units_by_mean_size(tmp_path):
     data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
     domain = ln.Domain(sex=["F", "M"]).as_complete()
     privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)
-    release = released(
+    release = release_of(
         ln.marginals(domain, upto=1) + ln.marginals(domain, ways=0, count="units"),
         data,
         privacy,
@@ -218,4 +218,4 @@ def test_records_group_into_units_by_mean_size(tmp_path):
         ln.InputError,
         match="where the release counts units; this release does not",
     ):
-        released(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)
+        release_of(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)

@@ -21,7 +21,7 @@ DOMAIN = ln.Domain(
 ROWS = pd.DataFrame({"g": ["a"] * 7 + ["b"] * 9, "v": [1.23] * 16})
 
 
-def released(workload, step):
+def rounded_release(workload, step):
     plan = ln.plan(workload, ln.PureDP(1))
     return ln.release(plan, ROWS, seed=1, options=ln.Options(integer=True, round=step))
 
@@ -37,7 +37,7 @@ def released(workload, step):
 )
 def test_rounding_that_breaks_whole_answers_is_refused(measure, step, allowed):
     with pytest.raises(ln.InputError, match=allowed):
-        released(ln.queries(DOMAIN, g="identity", sum=measure), step)
+        rounded_release(ln.queries(DOMAIN, g="identity", sum=measure), step)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_rounding_that_breaks_whole_answers_is_refused(measure, step, allowed):
     ],
 )
 def test_whole_answers_stay_whole_when_rounded(measure, step, unit):
-    table = released(ln.queries(DOMAIN, g="identity", sum=measure), step).tables[0]
+    table = rounded_release(ln.queries(DOMAIN, g="identity", sum=measure), step).tables[0]
     whole = np.asarray(table.integer, dtype=float) / unit
     assert np.allclose(whole, np.rint(whole), atol=1e-6)
 

@@ -17,7 +17,7 @@ WORKLOAD = ln.queries(DOMAIN, sex="identity", age="identity")
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory):
+def first_release(tmp_path_factory):
     """Return a folder with a ledger and a release from it."""
     folder = tmp_path_factory.mktemp("after")
     ledger = ln.Ledger.create(folder / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
@@ -32,8 +32,8 @@ def plan_after(folder):
     return ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[earlier])
 
 
-def test_unpaid_earlier_releases_are_refused_before_payment(first, tmp_path):
-    folder, ledger = first
+def test_unpaid_earlier_releases_are_refused_before_payment(first_release, tmp_path):
+    folder, ledger = first_release
     other_ledger = ln.Ledger.create(tmp_path / "other.ledger", "people", ln.Privacy(ln.PureDP(9)))
     with pytest.raises(ln.InputError, match="must have been paid from the ledger of this release"):
         ln.release(plan_after(folder), folder / "people.csv", ledger=other_ledger)
@@ -63,8 +63,8 @@ class Edited:
         return replace(self.release.as_earlier(), plan_digests=("0" * 64,))
 
 
-def test_edited_earlier_release_is_refused_before_payment(first):
-    folder, ledger = first
+def test_edited_earlier_release_is_refused_before_payment(first_release):
+    folder, ledger = first_release
     edited = Edited(ln.read_release(folder / "release-2025"))
     plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity", after=[edited])
     spent_before = ledger.spent()
@@ -73,8 +73,8 @@ def test_edited_earlier_release_is_refused_before_payment(first):
     assert ledger.spent() == spent_before
 
 
-def test_changed_earlier_values_are_refused(first, tmp_path):
-    folder, _ = first
+def test_changed_earlier_values_are_refused(first_release, tmp_path):
+    folder, _ = first_release
     out = tmp_path / "new"
     ln.release(plan_after(folder), PEOPLE, seed=1, out=out)
     file = out / "measurements" / "observation.json"
@@ -91,8 +91,8 @@ def test_changed_earlier_values_are_refused(first, tmp_path):
 
 
 @pytest.mark.parametrize("is_paid", [True, False])
-def test_comparison_with_the_earlier_release_has_shared_noise(first, is_paid):
-    folder, ledger = first
+def test_comparison_with_the_earlier_release_has_shared_noise(first_release, is_paid):
+    folder, ledger = first_release
     if is_paid:
         earlier = ln.read_release(folder / "release-2025")
         later = ln.release(plan_after(folder), PEOPLE, ledger=ledger)

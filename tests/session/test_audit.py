@@ -32,7 +32,7 @@ CASES: dict[str, tuple[ln.Workload, ln.Privacy, str]] = {
 SURE = 1 - 1e-6
 
 
-def planned(case):
+def plan_of_case(case):
     workload, privacy, strategy = CASES[case]
     return ln.plan(workload, privacy, strategy=strategy)
 
@@ -55,9 +55,9 @@ def make_smaller(monkeypatch, samplers, noise):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_kernel_audit_bound_is_close_below_the_claim(case):
-    audit = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
+    audit = ln.audit(plan_of_case(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert audit.is_within_claim
-    claimed_cost = planned(case).cost()  # the claim is the cost that is paid
+    claimed_cost = plan_of_case(case).cost()  # the claim is the cost that is paid
     assert audit.claim == pytest.approx(
         claimed_cost.mu_squared**0.5
         if audit.measure == "mu"
@@ -71,7 +71,7 @@ def test_kernel_audit_bound_is_close_below_the_claim(case):
     "case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"]
 )
 def test_noise_too_small_by_a_quarter_is_detected(monkeypatch, case):
-    plan = planned(case)
+    plan = plan_of_case(case)
     make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     audit = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not audit.is_within_claim
@@ -93,7 +93,7 @@ def test_expected_event_fits_its_law(noise):
 
 def test_audit_uses_system_randomness_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    audits = [ln.audit(planned("Laplace"), trials=400) for _ in range(2)]
+    audits = [ln.audit(plan_of_case("Laplace"), trials=400) for _ in range(2)]
     assert audits[0].trials == 400
     assert audits[0] != audits[1]
     assert list(tmp_path.iterdir()) == []
@@ -270,6 +270,6 @@ def test_other_arguments_are_refused():
         ({"confidence": 1.0}, "confidence must be"),
     ):
         with pytest.raises(ln.InputError, match=message):
-            ln.audit(planned("Laplace"), **arguments)
+            ln.audit(plan_of_case("Laplace"), **arguments)
     with pytest.raises(ln.InputError, match="A search cannot have a guard"):
         ln.audit(searched("Laplace"), guard="1/100", trials=200)

@@ -28,7 +28,7 @@ def incomes(outside, null="drop"):
     return ln.Domain(income=kind, shop=["a", "b"])
 
 
-def released(workload, rows=ROWS):
+def release_of(workload, rows=ROWS):
     return ln.release(ln.plan(workload, ln.PureDP(20)), rows, seed=1)
 
 
@@ -38,7 +38,7 @@ def released(workload, rows=ROWS):
 def test_quantiles_count_values_beyond_the_bounds(outside, null):
     domain = incomes(outside, null)
     workload = ln.quantile_queries(domain, "income", ["0.25", "0.5", "0.9"])
-    table = released(workload + ln.queries(domain, shop="identity")).statistics[0]
+    table = release_of(workload + ln.queries(domain, shop="identity")).statistics[0]
     truth = np.quantile(VALUES, [0.25, 0.5])
     assert np.abs(table.values[:2] - truth).max() < 300
     assert (table.low[:2] <= truth).all()
@@ -54,7 +54,7 @@ def test_quantiles_count_values_beyond_the_bounds(outside, null):
 def test_low_quantiles_may_lie_below_the_bounds(outside):
     domain = ln.Domain(income=ln.Bins(10000, 90000, 100, outside=outside))
     workload = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
-    table = released(workload).statistics[0]
+    table = release_of(workload).statistics[0]
     assert table.extra_columns["may_be_below"].tolist() == [1, 0]
     assert table.format_rows(load_catalogue(), 2)[0][-1].endswith(", or less")
     assert abs(table.values[1] - np.median(VALUES)) < 800
@@ -63,7 +63,7 @@ def test_low_quantiles_may_lie_below_the_bounds(outside):
 @pytest.mark.slow
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
 def test_cdfs_count_values_beyond_the_bounds(outside):
-    table = released(ln.cdf_queries(incomes(outside), "income", by=["shop"])).statistics[0]
+    table = release_of(ln.cdf_queries(incomes(outside), "income", by=["shop"])).statistics[0]
     for number, shop in enumerate("ab"):
         values = VALUES[ROWS.loc[VALUES.index, "shop"] == shop]
         ends = np.arange(1, 120) * 250.0
@@ -132,7 +132,7 @@ def test_clipped_tables_stand_beside_quantiles():
 def test_quantile_release_answers_the_first_domain():
     domain = incomes("drop")
     workload = ln.quantile_queries(domain, "income", ["0.5"], by=["shop"])
-    release = released(workload + ln.queries(domain, shop="identity"))
+    release = release_of(workload + ln.queries(domain, shop="identity"))
     (table,) = release.answer(ln.queries(domain, shop="identity"))
     expected = ROWS.groupby("shop").size().to_numpy()
     assert np.abs(np.asarray(table.answer) - expected).max() < 60

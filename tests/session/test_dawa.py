@@ -26,7 +26,7 @@ from leastnoise._trusted.linop import dense
 from leastnoise._trusted.measurements import cost
 from leastnoise._trusted.table import Table
 from mechanisms.remembered import without_a_search
-from mechanisms.running import regime, run, runs, written
+from mechanisms.running import regime, run, runs, stored_outcome
 from session.releasing import report
 
 
@@ -381,7 +381,7 @@ def test_narrow_queries_get_smaller_shrunk_blocks(workload, blocks, shrunk):
     assert facts["shrunk"] == shrunk
 
     plan = outcome.plan.to_json()
-    stored = written(outcome)
+    stored = stored_outcome(outcome)
     facts_of_older_version = {name: fact for name, fact in facts.items() if name != "shrunk"}
     stored_by_older_version = {**stored, "outcome": facts_of_older_version}
     outcome_read = outcome_from_json(plan, json.dumps(stored))
@@ -577,7 +577,7 @@ def test_prepared_dawa_can_measure_all_buckets(strategy, epsilon):
 @pytest.mark.parametrize("choice", CHOICES[1:], ids=str)
 def test_damaged_observation_is_refused(choice):
     (outcome,) = measure_with_choice(PRIVACIES[0], choice, PLANE_CELLS, range(1))
-    stored = written(outcome)
+    stored = stored_outcome(outcome)
     facts = outcome.finding.facts()
     for damaged_facts in ({**facts, "regime": "adaptive"}, {**facts, "regime": "quadtree"}, {}):
         damaged = json.dumps({**stored, "outcome": damaged_facts})

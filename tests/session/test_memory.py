@@ -24,17 +24,17 @@ from waiting import HANGS
 
 
 @pytest.fixture
-def little(monkeypatch):
+def little_memory(monkeypatch):
     monkeypatch.setenv("LEASTNOISE_MEMORY", "100M")
 
 
-def long(cells=200_000):
+def long_table(cells=200_000):
     return ln.queries(ln.Domain(x=ln.Coded(cells)), x="identity")
 
 
-@pytest.mark.usefixtures("little")
+@pytest.mark.usefixtures("little_memory")
 def test_release_beyond_memory_is_refused_unpaid(tmp_path):
-    plan = ln.plan(long(), ln.PureDP(1))
+    plan = ln.plan(long_table(), ln.PureDP(1))
     with pytest.raises(
         ln.InputError,
         match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available",
@@ -79,7 +79,7 @@ def test_control_group_limit_counts_without_cache(tmp_path):
     assert free("older", limit_in_bytes="1000", usage_in_bytes="1200") == 0
 
 
-@pytest.mark.usefixtures("little")
+@pytest.mark.usefixtures("little_memory")
 def test_oversized_requests_are_refused_with_size():
     with pytest.raises(ln.InputError, match=r"A matrix needs about 4.0 GiB"):
         require_memory(2**32, "A matrix", "")
@@ -94,14 +94,16 @@ def test_strategy_out_of_memory_spares_the_others(monkeypatch):
         )
 
     monkeypatch.setitem(PLANNERS, "workload", replace(PLANNERS["workload"], propose=greedy))
-    (failed,) = try_strategies(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
+    (failed,) = try_strategies(
+        long_table(4), ln.plan(long_table(4), ln.PureDP(1)).privacy, "workload"
+    )
     assert (
         failed.reason
         == "it needs more memory than is available (unable to allocate 32.0 GiB at once); ask for "
         "fewer or smaller tables"
     )
     with pytest.raises(ln.InputError, match="workload: it needs more memory than is available"):
-        ln.plan(long(4), ln.PureDP(1), strategy="workload")
+        ln.plan(long_table(4), ln.PureDP(1), strategy="workload")
 
 
 @pytest.mark.slow

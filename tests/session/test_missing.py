@@ -23,7 +23,7 @@ LAND = {"north": "coast", "south": "inland", "west": "coast"}
 UNITS = ln.Privacy(ln.PureDP(2000), unit_column="id", max_rows=20)
 
 
-def drawn_rows(rng, rows=150):
+def draw_rows(rng, rows=150):
     """Draw rows with nulls and outside values in every column."""
     return pd.DataFrame(
         {
@@ -36,7 +36,7 @@ def drawn_rows(rng, rows=150):
     )
 
 
-def drawn_domain(rng):
+def draw_domain(rng):
     """Draw attributes with random policies."""
     policies = [
         {"null": rng.choice(["drop", "other"]), "outside": rng.choice(["drop", "other"])}
@@ -52,7 +52,7 @@ def drawn_domain(rng):
     )
 
 
-def drawn_workload(rng, domain):
+def draw_workload(rng, domain):
     """Draw one to four tables of one to three attributes, of counts and sums."""
     ways = {
         "region": ["identity", ln.level("land"), ln.predicates([["north", "west"], ["south"]])],
@@ -152,10 +152,10 @@ def sources(rows, folder):
 @pytest.mark.parametrize("seed", range(12))
 def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
     rng = np.random.default_rng(seed)
-    rows = drawn_rows(rng)
-    domain = drawn_domain(rng)
+    rows = draw_rows(rng)
+    domain = draw_domain(rng)
     plan = ln.plan(
-        drawn_workload(rng, domain),
+        draw_workload(rng, domain),
         UNITS if seed % 3 == 0 else NOISELESS,
         strategy="identity",
     )
@@ -169,8 +169,8 @@ def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
 
 def test_engine_counts_match_files(tmp_path):
     rng = np.random.default_rng(5)
-    rows = drawn_rows(rng, 400)
-    domain = drawn_domain(rng)
+    rows = draw_rows(rng, 400)
+    domain = draw_domain(rng)
     plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1), strategy="marginals")
     releases = {
         name: ln.release(plan, source, seed=3) for name, source in sources(rows, tmp_path).items()
@@ -182,7 +182,7 @@ def test_engine_counts_match_files(tmp_path):
 
 
 def test_tables_match_a_separate_release():
-    rows = drawn_rows(np.random.default_rng(1), 2000)
+    rows = draw_rows(np.random.default_rng(1), 2000)
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8), age=ln.Integers(0, 4))
     counts = ln.queries(domain, region="identity")
     for other_tables in (
@@ -455,9 +455,9 @@ def test_hidden_cell_rows_stay_within_budget(budget, strategy):
 def test_unit_changes_counts_by_at_most_max_rows():
     rng = np.random.default_rng(3)
     for _ in range(20):
-        rows = drawn_rows(rng, 60)
-        domain = drawn_domain(rng)
-        workload = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
+        rows = draw_rows(rng, 60)
+        domain = draw_domain(rng)
+        workload = with_hidden_cells(draw_workload(rng, domain) + ln.queries(domain))
         names = workload.attributes
         request = ReadRequest(attributes=names, measures=())
         keys = rng.integers(0, 2**60, 60)

@@ -335,7 +335,7 @@ def test_command_behaves_alike_on_neighbouring_files(replay, name, kind):
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
 def test_release_behaves_alike_on_neighbouring_frames(replay, name, kind):
-    plan = made_for("linear", kind)
+    plan = plan_for_mechanism("linear", kind)
     replay.check(
         lambda rows: replay.release(plan, IN_MEMORY[name](rows)),
         neighbours(kind, 2 * list(IN_MEMORY).index(name)),
@@ -371,7 +371,7 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
 
 
 @cache
-def made_for(name, kind):
+def plan_for_mechanism(name, kind):
     workload, budget, strategy = MECHANISMS[name]
     return ln.plan(workload, ln.Privacy(budget, kind, "person", 2), strategy=strategy)
 
@@ -384,7 +384,7 @@ def test_every_mechanism_does_the_same_on_neighbours(replay, name):
         replay.patch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
     if name.startswith("plane"):
         replay.patch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
-    plan = made_for(name, kind)
+    plan = plan_for_mechanism(name, kind)
     source = IN_MEMORY["polars"]
     replay.check(
         lambda rows: replay.release(plan, source(rows)),
@@ -395,11 +395,11 @@ def test_every_mechanism_does_the_same_on_neighbours(replay, name):
 # --- the replay sees what it is for ---------------------------------------------------------------
 
 
-def _told(rows):
+def _print_size(rows):
     sys.stderr.write("many rows\n" if rows > 120 else "few rows\n")
 
 
-def _written(rows):
+def _write_rows(rows):
     Path("note").write_text(str(rows), encoding="utf-8")
 
 
@@ -408,10 +408,10 @@ def _sampled(rows):
 
 
 @pytest.mark.parametrize(
-    ("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")]
+    ("leak", "where"), [(_print_size, "err"), (_write_rows, "files"), (_sampled, "calls")]
 )
 def test_replay_detects_a_planted_leak(replay, leak, where):
-    plan = made_for("linear", "add_remove")
+    plan = plan_for_mechanism("linear", "add_remove")
     first, second = (
         replay.release(plan, frame(rows), partial(leak, len(rows)))
         for rows in (PEOPLE, [*PEOPLE, *ODD["a row"]])

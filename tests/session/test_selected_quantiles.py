@@ -12,7 +12,7 @@ from leastnoise._mechanisms import mechanism_for
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
-from mechanisms.running import run, written
+from mechanisms.running import run, stored_outcome
 from session.releasing import report
 
 STRATEGY = "selected_quantiles"
@@ -91,7 +91,7 @@ def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path):
 def test_forged_choices_are_refused():
     plan = ln.plan(BY_SEX, ln.PureDP(1), strategy=STRATEGY)
     outcome = run(plan, table_of(BY_SEX.domain), 1)
-    facts = written(outcome)
+    facts = stored_outcome(outcome)
     assert outcome_from_json(plan.to_json(), json.dumps(facts)).finding == outcome.finding
     written_choices = facts["outcome"]["choices"]
     for choices in (

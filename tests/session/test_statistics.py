@@ -77,7 +77,7 @@ def plan():
 
 
 @pytest.fixture(scope="module")
-def released(plan, tmp_path_factory):
+def statistics_release(plan, tmp_path_factory):
     out = tmp_path_factory.mktemp("statistics") / "out"
     return ln.release(plan, PEOPLE, seed=6, out=out), out
 
@@ -124,8 +124,8 @@ def test_plan_keeps_requested_statistics(plan):
         ln.Plan.from_json(json.dumps(damaged))
 
 
-def test_answers_are_files_with_labels(released):
-    release, out = released
+def test_answers_are_files_with_labels(statistics_release):
+    release, out = statistics_release
     files = sorted((out / "answers").glob("s*.csv"))
     assert [path.name for path in files] == [
         f"s{number}-{name.replace(' ', '-')}.csv" for number, name in enumerate(NAMES, 1)
@@ -147,8 +147,8 @@ def test_answers_are_files_with_labels(released):
     assert frame["mean"].tolist() == [float(row["mean"]) for row in means]
 
 
-def test_statistics_agree_with_their_tables(released):
-    release, out = released
+def test_statistics_agree_with_their_tables(statistics_release):
+    release, out = statistics_release
     statistic = release.statistics["s1"]
     counts = release.tables["count of pay by store"].answer
     sums = release.tables["sum of pay by store"].answer
@@ -272,8 +272,8 @@ def test_unplanned_statistics_are_refused_unpaid():
         check_options(looks, Options())
 
 
-def test_statistics_are_taken_by_id_place_and_name(released):
-    statistics = released[0].statistics
+def test_statistics_are_taken_by_id_place_and_name(statistics_release):
+    statistics = statistics_release[0].statistics
     assert (
         statistics["s2"]
         is statistics[1]
@@ -290,9 +290,9 @@ def test_statistics_are_taken_by_id_place_and_name(released):
         statistics[4]
 
 
-def test_charts_are_dots_and_lines(released):
+def test_charts_are_dots_and_lines(statistics_release):
     catalogue = load_catalogue("en")
-    statistics = released[0].statistics
+    statistics = statistics_release[0].statistics
     assert [statistic.chart_name(catalogue) for statistic in statistics] == [
         "dots",
         "dots",

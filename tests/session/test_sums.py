@@ -35,7 +35,7 @@ from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.table import Table
-from mechanisms.running import run, runs, written
+from mechanisms.running import run, runs, stored_outcome
 from session.releasing import manifest
 from simulated import simulations
 
@@ -49,7 +49,7 @@ def setting(workload, budget):
     return sums.plan_sums(workload, Privacy(budget))
 
 
-def released(workload, table, budget, seed):
+def run_of(workload, table, budget, seed):
     """Return the estimator and the facts of one run, which spends its whole budget."""
     plan = setting(workload, budget).plan
     series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
@@ -97,7 +97,7 @@ def cut_sums(threshold):
 @every_budget
 def test_sum_intervals_cover_noise_given_threshold(budget):
     product = BY_SEX.products[0]
-    first_estimator, facts = released(BY_SEX, TABLE, budget, 0)
+    first_estimator, facts = run_of(BY_SEX, TABLE, budget, 0)
     assert isinstance(first_estimator, TruncatedSumsEstimate)
     plan = sums.fit_limited_sums(setting(BY_SEX, budget), facts["threshold"])
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
@@ -119,15 +119,13 @@ TOTAL_AND_BY_SEX = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
 def test_larger_budget_raises_threshold():
     medians = []
     for epsilon in ("1/50", 1, 40):
-        facts = [
-            released(TOTAL_AND_BY_SEX, TABLE, ln.PureDP(epsilon), seed)[1] for seed in range(5)
-        ]
+        facts = [run_of(TOTAL_AND_BY_SEX, TABLE, ln.PureDP(epsilon), seed)[1] for seed in range(5)]
         medians.append(np.median([run_facts["threshold"] for run_facts in facts]))
     assert medians[0] < medians[1] < medians[2]
 
 
 def test_larger_budget_raises_threshold_and_estimates_loss():
-    estimator, facts = released(TOTAL_AND_BY_SEX, TABLE, ln.PureDP("1"), 3)
+    estimator, facts = run_of(TOTAL_AND_BY_SEX, TABLE, ln.PureDP("1"), 3)
     total, by_sex = TOTAL_AND_BY_SEX.products
     exact_loss = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
     losses = estimator.losses(total)
@@ -140,7 +138,7 @@ def test_larger_budget_raises_threshold_and_estimates_loss():
 
 
 def test_losses_of_prefix_sums_increase():
-    estimator, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
+    estimator, facts = run_of(BY_SEX, TABLE, ln.PureDP("1"), 3)
     losses = estimator.losses(BY_SEX.products[0])
     assert losses.shape == (2, 80)
     assert losses[:, -1].sum() == pytest.approx(facts["estimated_loss"])
@@ -303,7 +301,7 @@ def test_which_way_sums_are_measured():
     total = ln.queries(GROUPED, sum="wages")
     groups = ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
     for workload in (total, groups):
-        estimator, facts = released(workload, grouped(place, amounts), ln.PureDP(2), 3)
+        estimator, facts = run_of(workload, grouped(place, amounts), ln.PureDP(2), 3)
         exact = np.zeros((GROUPS, 2))
         np.add.at(exact, (place, amounts % 2), np.minimum(amounts, facts["threshold"]))
         answer = estimator.estimate(workload.products[0])
@@ -322,7 +320,7 @@ def test_which_way_sums_are_measured():
             step,
         ]
     with pytest.raises(InputError, match="Sums were measured by place only"):
-        released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(
+        run_of(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(
             two_tables.products[1]
         )
 
@@ -374,7 +372,7 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_unknown_sum_findings_are_refused(name):
     plan = setting(BY_PLACE, ln.PureDP(1)).plan
-    value = written(run(plan, grouped(*people(200)), 5))
+    value = stored_outcome(run(plan, grouped(*people(200)), 5))
     outcome_from_json(plan.to_json(), json.dumps(value))
     for damaged in DAMAGED[name]:
         with pytest.raises(InputError, match="This is not an observation, or a damaged one"):
@@ -440,7 +438,7 @@ def test_noise_is_exact_given_dropped_buckets(budget):
 def test_high_maximum_does_no_harm_along_the_number():
     amounts = np.minimum(amounts_of(20_000), 600)
     for seed in range(5):
-        estimator, facts = released(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
+        estimator, facts = run_of(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
         assert isinstance(estimator, DroppedBucketsEstimate)
         assert facts["stop"] <= 5
         answer = estimator.estimate(ALONG_PAY.products[0])
@@ -451,7 +449,7 @@ def test_high_maximum_does_no_harm_along_the_number():
 
 def test_unused_small_values_add_nothing():
     run_facts = [
-        released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
+        run_of(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
         for seed in range(10)
     ]
     assert sum(facts["first"] == 8 for facts in run_facts) >= 6
@@ -464,9 +462,7 @@ def test_unused_small_values_add_nothing():
 def test_second_mode_is_not_taken_for_noise(largest, budget):
     """A second hump of three times the sum, after empty cells, stands out from every tail."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, largest), np.full(3000, 3500)])
-    assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {
-        20
-    }
+    assert {run_of(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {20}
 
 
 def weighted(workload, budget, seed):
@@ -771,7 +767,7 @@ WAYS: list[dict[str, str]] = [
 ]
 
 
-def planned(queries, budget, pay, *bounds):
+def sums_plan(queries, budget, pay, *bounds):
     """Return a plan of sums under a private threshold."""
     return ln.plan(
         ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **queries),
@@ -789,7 +785,7 @@ def test_bounds_too_large_beside_counts_are_refused(queries, amount):
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
     for high in tried:
         try:
-            plan = planned(
+            plan = sums_plan(
                 queries,
                 ln.ApproxDP(amount, "1/1000000"),
                 ln.Bins(0, high, 8, closed="right"),
@@ -815,7 +811,7 @@ def test_bounds_too_large_beside_counts_are_refused(queries, amount):
 @pytest.mark.parametrize("queries", WAYS)
 def test_values_below_the_lower_bound_are_raised_to_it(queries):
     """As in every other sum of the measure, at any lower end of the cell."""
-    plan = planned(queries, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
+    plan = sums_plan(queries, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
     numbers = np.random.default_rng(0).integers(1, 150, 40_000)
     amounts = np.maximum(numbers, 100)
     table = Table(
@@ -839,7 +835,7 @@ def test_nulls_in_own_cell_do_not_move_the_threshold(queries, high):
     group = random.integers(0, 2, 3000)
     thresholds = []
     for null, rows in (("drop", amounts > 0), ("other", slice(None))):
-        plan = planned(queries, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, high)
+        plan = sums_plan(queries, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, high)
         run_once = runs(
             plan,
             Table(

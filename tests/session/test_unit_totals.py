@@ -305,10 +305,10 @@ def test_totals_keep_more_of_heavy_tails_than_row_limits():
 )
 def test_other_uses_of_totals_are_refused(workload, changes, message):
     with pytest.raises(ln.InputError, match=message):
-        planned(workload, *changes)
+        plan_of_spec(workload, *changes)
 
 
-def planned(workload, *changes):
+def plan_of_spec(workload, *changes):
     parsed_spec = spec(workload, *changes)
     return ln.plan(parsed_spec.workload, parsed_spec.privacy)
 

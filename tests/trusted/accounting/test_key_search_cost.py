@@ -48,7 +48,7 @@ def test_delta_threshold_is_sharp(most):
                     ), (scale, threshold)
 
 
-def of_gaussian(scale, threshold, epsilon, most):
+def gaussian_deltas(scale, threshold, epsilon, most):
     """Return, by number of the unit's own keys, the noise's delta plus their release chances."""
     rare = mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator
     out = (
@@ -87,7 +87,7 @@ def test_gaussian_search_is_private_for_any_key_count(scale, threshold, most):
     """Beyond 64 keys the bound may need a larger delta than the true one, never a smaller one."""
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
-        true = max(of_gaussian(rule.scale, threshold, 4, most))
+        true = max(gaussian_deltas(rule.scale, threshold, 4, most))
         # of the noise's delta 17 digits are kept
         tolerance = mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
         for change, private in ((-(mpmath.mpf(10) ** -30), False), (tolerance, True)):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from trusted.kernel.ledgers import opened
+from trusted.kernel.ledgers import open_new_ledger
 
 
 @pytest.fixture
 def ledger(tmp_path):
     """Return a new ledger with the budget epsilon 1."""
-    return opened(tmp_path)
+    return open_new_ledger(tmp_path)

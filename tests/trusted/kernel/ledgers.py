@@ -8,7 +8,7 @@ from leastnoise._trusted.kernel import Ledger
 ONE = Privacy(PureDP(1))
 
 
-def opened(folder):
+def open_new_ledger(folder):
     return Ledger.create(folder / "people.ledger", "people", ONE)
 
 

@@ -4,7 +4,7 @@ from leastnoise._trusted.kernel import ReleaseContract, Series
 from leastnoise._trusted.measurements import measurements_digest
 
 
-def one_step(measurements):
+def contract_of_one_step(measurements):
     """Return the contract of a release whose only step has these measurements."""
     attributes, measures = measurements.columns()
     text = measurements_digest(measurements)
@@ -31,6 +31,6 @@ def many_steps(domain, privacy):
 
 def measure(measurements, table, ledger, **options):
     """Pay for the measurements and draw them."""
-    series = Series.paid(one_step(measurements), table, ledger, **options)
+    series = Series.paid(contract_of_one_step(measurements), table, ledger, **options)
     assert series.receipt is not None
     return series.measure(measurements), series.receipt

@@ -32,7 +32,7 @@ from leastnoise._trusted.measurements import (
     measurements_value,
 )
 from leastnoise._trusted.table import Table
-from trusted.kernel.series import measure, one_step
+from trusted.kernel.series import contract_of_one_step, measure
 
 DOMAIN = Domain(
     a=["x", "y"], b=Integers(0, 2), c=["p", "q"], measures={"pay": Measure("pay", 0, 3)}
@@ -300,7 +300,7 @@ def test_resumed_series_repeats_the_drawn_group(tmp_path):
     observed, receipt = measure(plan, rows, ledger, output="out")
     assert len({int(values.sum()) for values in observed.values}) == 1
     assert ledger.spent().epsilon == cost(plan).epsilon == 1
-    repeated = Series.resumed(one_step(plan), None, ledger, receipt).measure(plan)
+    repeated = Series.resumed(contract_of_one_step(plan), None, ledger, receipt).measure(plan)
     for block_values, repeated_values in zip(observed.values, repeated.values, strict=True):
         assert block_values.tolist() == repeated_values.tolist()
 

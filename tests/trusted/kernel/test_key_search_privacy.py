@@ -152,7 +152,7 @@ def test_key_rule_is_least_and_checked_by_the_kernel(k, neighbours):
 TEXTS = [f"key {number:05}" for number in range(20_000)]
 
 
-def found_among(texts, units, privacy, search):
+def search_texts(texts, units, privacy, search):
     domain = Domain(agent=Unknown(10**5))
     contract = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     return UnpaidSeries(
@@ -168,7 +168,7 @@ def test_key_draws_follow_the_law_of_the_bound(noise, scale, count):
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
     privacy = Privacy(ApproxDP(10, "9/10"))
     search = KeySearch(attribute="agent", rule=rule, most=10**5)
-    keys = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
+    keys = search_texts(TEXTS, np.full(len(TEXTS), count), privacy, search)
     expected = len(TEXTS) * law(rule, count, 12)
     frequencies = np.array(
         [
@@ -190,7 +190,7 @@ def test_key_draws_follow_the_law_of_the_bound(noise, scale, count):
 def test_key_search_keeps_only_the_largest():
     privacy = Privacy(ApproxDP(1, "1e-9"))
     all_keys, largest_keys, no_keys = (
-        found_among(
+        search_texts(
             texts,
             30 + np.arange(len(texts)),
             privacy,

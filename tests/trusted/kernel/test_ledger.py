@@ -31,7 +31,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import Ledger, _ledger_file
 from leastnoise._trusted.kernel._ledger_file import SELECT, write_transaction
-from trusted.kernel.ledgers import ONE, edit, opened, take
+from trusted.kernel.ledgers import ONE, edit, open_new_ledger, take
 
 SET = Ledger.set_budget
 ADD = Ledger.add_spent
@@ -322,7 +322,7 @@ def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch):
 
 def test_ledger_with_a_second_name_pays_nothing(tmp_path):
     """The journal of a process killed under one name is not found under the other."""
-    ledger = opened(tmp_path)
+    ledger = open_new_ledger(tmp_path)
     second_name = tmp_path / "other.ledger"
     second_name.hardlink_to(ledger.path)
     for name in (ledger.path, second_name):
@@ -337,7 +337,7 @@ def test_ledger_with_a_second_name_pays_nothing(tmp_path):
 
 @pytest.mark.parametrize("through", ["ledger", "link"])
 def test_draft_of_a_killed_creation_is_removed(tmp_path, through):
-    ledger = opened(tmp_path)
+    ledger = open_new_ledger(tmp_path)
     draft = tmp_path / f".{ledger.path.name}.0123456789abcdef"
     draft.hardlink_to(ledger.path)
     stranger = tmp_path / f".{ledger.path.name}.fedcba9876543210"
@@ -362,7 +362,7 @@ def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending):
     assert list(tmp_path.iterdir()) == [leftover]
 
 
-def made_beside(ledger, **arguments):
+def create_ledger_beside(ledger, **arguments):
     return Ledger.create(
         **{"path": ledger.path.parent / "x", "dataset": "x", "privacy": ONE, **arguments}
     )
@@ -399,24 +399,24 @@ def check_of_budget(ledger):
         (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
         (check_of_budget, {}, "privacy must be a Privacy"),
         (
-            made_beside,
+            create_ledger_beside,
             {"dataset": " "},
             "dataset must be a text of 1 to 10000 characters; got ' '.",
         ),
         (
-            made_beside,
+            create_ledger_beside,
             {"privacy": PureDP(1)},
             "privacy must be a Privacy, such as Privacy(PureDP(1)); got",
         ),
-        (made_beside, {"path": ""}, "path must be the path of a ledger's file; got ''."),
-        (made_beside, {"path": 3}, "path must be the path of a ledger's file; got 3."),
-        (made_beside, {"path": "a\0b"}, "path must be the path of a ledger's file"),
+        (create_ledger_beside, {"path": ""}, "path must be the path of a ledger's file; got ''."),
+        (create_ledger_beside, {"path": 3}, "path must be the path of a ledger's file; got 3."),
+        (create_ledger_beside, {"path": "a\0b"}, "path must be the path of a ledger's file"),
         (
-            made_beside,
+            create_ledger_beside,
             {"timeout": float("nan")},
             "timeout must be a number of seconds from 0 to 86400; got nan.",
         ),
-        (made_beside, {"timeout": "1"}, "timeout must be a number of seconds"),
+        (create_ledger_beside, {"timeout": "1"}, "timeout must be a number of seconds"),
         (
             SET,
             {"budget": ZCDP(1)},

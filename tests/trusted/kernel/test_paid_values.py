@@ -35,8 +35,8 @@ from leastnoise._trusted.linop._operators import Sealed
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
 from leastnoise._trusted.measurements._sensitivity import _norm_and_distance
 from leastnoise._trusted.table import Table
-from trusted.kernel.ledgers import opened
-from trusted.kernel.series import one_step
+from trusted.kernel.ledgers import open_new_ledger
+from trusted.kernel.series import contract_of_one_step
 from trusted.linop.conformance import CASES
 from trusted.table.reach import reachable
 
@@ -68,7 +68,7 @@ def test_operator_arrays_are_read_only():
     assert [
         fault
         for value in (weighted, limited, *(case.operator for case in CASES))
-        for fault in written(value)
+        for fault in writable_parts(value)
     ] == []
 
 
@@ -106,7 +106,7 @@ def test_paid_arrays_have_no_writable_views(name, value):
     } == {np.ndarray}
 
 
-def written(value):
+def writable_parts(value):
     """List the writable objects reachable from a value.
 
     These are lists, dictionaries, sets, and arrays whose base is not ``bytes``.
@@ -200,7 +200,7 @@ def test_strategy_arrays_are_read_only(strategy, monkeypatch):
         break
 
     assert steps
-    assert {fault for step in steps for fault in written(step)} == set()
+    assert {fault for step in steps for fault in writable_parts(step)} == set()
 
 
 def test_cached_arrays_are_read_only():
@@ -211,7 +211,7 @@ def test_cached_arrays_are_read_only():
         for along, power in operators_and_powers
     ]
     assert [
-        fault for cached in (*cached_pairs, block_tree(3, 5)) for fault in written(cached)
+        fault for cached in (*cached_pairs, block_tree(3, 5)) for fault in writable_parts(cached)
     ] == []
 
 
@@ -228,14 +228,15 @@ def test_writable_array_is_detected():
 
     # the list that holds the array is always writable
     assert [
-        len(written([array])) for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
+        len(writable_parts([array]))
+        for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
     ] == [
         2,
         2,
         1,
         1,
     ]
-    assert written((owned,)) == ["int64 of shape (3,)"]
+    assert writable_parts((owned,)) == ["int64 of shape (3,)"]
 
 
 class Word(str):
@@ -265,7 +266,7 @@ def test_foreign_text_classes_are_made_plain():
     assert [reached for reached in reachable(measurements) if type(reached) is Word] == []
 
 
-def of_another_class(value):
+def copy_as_subclass(value):
     """Return an equal value of a subclass."""
     kind = type(value)
     derived = object.__new__(type("Derived", (kind,), {}))
@@ -280,28 +281,28 @@ def plan_of(block):
     )
 
 
-CELLS = of_another_class(Identity(2))
+CELLS = copy_as_subclass(Identity(2))
 
 
 @pytest.mark.parametrize(
     ("make", "part_name"),
     [
         (
-            lambda: ln.Domain(age=of_another_class(Integers(0, 3))).as_complete(),
+            lambda: ln.Domain(age=copy_as_subclass(Integers(0, 3))).as_complete(),
             "the attribute 'age'",
         ),
         (
             lambda: ln.Domain(
-                age=Integers(0, 3), measures={"m": of_another_class(ln.Measure("pay", 0, 9))}
+                age=Integers(0, 3), measures={"m": copy_as_subclass(ln.Measure("pay", 0, 9))}
             ).as_complete(),
             "the measure 'm'",
         ),
-        (lambda: Privacy(of_another_class(PureDP(1))), "budget"),
+        (lambda: Privacy(copy_as_subclass(PureDP(1))), "budget"),
         (
             lambda: Privacy(
                 PureDP(1),
                 unit_column="id",
-                max_per_cell=of_another_class(ln.PerCellBound(1, "age")),
+                max_per_cell=copy_as_subclass(ln.PerCellBound(1, "age")),
             ),
             "max_per_cell",
         ),
@@ -311,14 +312,14 @@ CELLS = of_another_class(Identity(2))
         (lambda: Nested(Identity(2), CELLS, Total(2)), "last"),
         (lambda: Nested(Identity(2), Identity(2), CELLS), "above"),
         (
-            lambda: Ordered(of_another_class(Coarse(Identity(2), [0, 2], 4)), [1, 0, 2, 3]),
+            lambda: Ordered(copy_as_subclass(Coarse(Identity(2), [0, 2], 4)), [1, 0, 2, 3]),
             "operator",
         ),
         (
             lambda: plan_of(Block((Factor(("sex",), CELLS),), Fraction(1))),
             "the operator of a factor",
         ),
-        (lambda: plan_of(of_another_class(Block((), Fraction(1)))), "the blocks of measurements"),
+        (lambda: plan_of(copy_as_subclass(Block((), Fraction(1)))), "the blocks of measurements"),
         (lambda: plan_of("block"), "the blocks of measurements"),
         (lambda: plan_of(Block(("factor",), Fraction(1))), "the factors of a block"),
         (lambda: plan_of(Block((), Fraction(1), None, "limits")), "the limits of a block"),
@@ -335,8 +336,8 @@ def test_measurement_parts_are_of_own_classes(make, part_name):
 def test_only_step_is_verified_before_drawing(tmp_path):
     measurements = measured(Factor(("age",), Identity(4), np.array([1, 1, 1, 1])))
     table = Table(DOMAIN, {"age": [0] * 50 + [2]})
-    ledger = opened(tmp_path)
-    series = Series.paid(one_step(measurements), table, ledger, output="out")
+    ledger = open_new_ledger(tmp_path)
+    series = Series.paid(contract_of_one_step(measurements), table, ledger, output="out")
     # What no flag can do, the interpreter's own back door can: other weights in the place of those
     # that were paid for.
     object.__setattr__(

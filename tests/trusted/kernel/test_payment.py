@@ -32,7 +32,7 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, measurements_digest
 from leastnoise._trusted.table import Table
-from trusted.kernel.series import many_steps, measure, one_step
+from trusted.kernel.series import contract_of_one_step, many_steps, measure
 
 DOMAIN = Domain(sex=["F", "M"])
 TABLE = Table(DOMAIN, {"sex": [0, 1, 1]})
@@ -82,7 +82,7 @@ def reserve_for(ledger, contract, epsilon):
 
 @pytest.mark.parametrize(
     "make_contract",
-    [lambda epsilon: one_step(plan(epsilon)), adaptive_contract],
+    [lambda epsilon: contract_of_one_step(plan(epsilon)), adaptive_contract],
     ids=["one step", "many steps"],
 )
 def test_release_continues_only_with_its_payment(ledger, make_contract):
@@ -302,7 +302,7 @@ def test_terms_of_other_columns_get_only_the_payment(ledger):
 
 
 def contract_for(measurements):
-    return replace(one_step(measurements), plan_text="a plan")
+    return replace(contract_of_one_step(measurements), plan_text="a plan")
 
 
 def test_repeated_only_step_gets_the_recorded_outcome(ledger):
@@ -375,7 +375,7 @@ def test_plan_has_a_domain_and_a_privacy():
 @pytest.mark.usefixtures("no_draw_allowed")
 def test_the_only_step_is_the_one_that_was_paid_for(ledger):
     measurements = plan(ALL)
-    series = Series.paid(one_step(measurements), TABLE, ledger, output="out")
+    series = Series.paid(contract_of_one_step(measurements), TABLE, ledger, output="out")
 
     for other_step in (plan(TINY), replace(measurements)):
         with pytest.raises(InputError, match=r"measure\(\) carries out only the measurements"):
@@ -385,4 +385,4 @@ def test_the_only_step_is_the_one_that_was_paid_for(ledger):
     ):
         series.choose(LeastCost(attributes=("sex",), epsilon=TINY, penalty=Fraction(0)))
     with pytest.raises(InputError, match="must have the domain and the privacy of their series"):
-        replace(one_step(measurements), privacy=Privacy(PureDP(TINY)))
+        replace(contract_of_one_step(measurements), privacy=Privacy(PureDP(TINY)))

@@ -98,7 +98,7 @@ def outputs(plan, late, tables):
     return answers
 
 
-def of_rows(plan, late, rows):
+def row_outputs(plan, late, rows):
     return outputs(plan, late, [rows_present(rows, period) for period in range(PERIODS)])
 
 
@@ -166,16 +166,16 @@ def test_neighbouring_streams_lose_exactly_the_payment(noise, operator, late):
 
     def outputs_of(rows):
         if rows not in outputs_of_rows:
-            outputs_of_rows[rows] = of_rows(plan, late, rows)
+            outputs_of_rows[rows] = row_outputs(plan, late, rows)
         return outputs_of_rows[rows]
 
     losses = {
-        loss(plan, outputs_of(before), of_rows(plan, late, after))
+        loss(plan, outputs_of(before), row_outputs(plan, late, after))
         for before, after in neighbours(late, with_removed=False)
         if len(before) < 2
     }
     losses |= {
-        loss(plan, outputs_of(before), of_rows(plan, late, after))
+        loss(plan, outputs_of(before), row_outputs(plan, late, after))
         for before, after in [*neighbours(late, with_removed=False)][::197]
     }
 
@@ -196,7 +196,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(noise, operator, ends):
     plan = measured(noise, operator, more_blocks=[summed(operator, ends=ends)])
     losses = []
     for base in [(), *((row,) for row in [*every_row(with_removed=True)][::11])]:
-        before = of_rows(plan, "drop", base)
+        before = row_outputs(plan, "drop", base)
         for period, group, start, end in every_row(with_removed=True)[::3]:
             for amount, corrected in itertools.product((-2, 0, 3), (-2, 3)):
                 rows = (
@@ -204,7 +204,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(noise, operator, ends):
                     (period, group, start, end, amount),
                     (period, group, end, 99, corrected),
                 )
-                losses.append(loss(plan, before, of_rows(plan, "drop", rows)))
+                losses.append(loss(plan, before, row_outputs(plan, "drop", rows)))
 
     assert max(losses) == cost_of(plan)
 
@@ -263,7 +263,11 @@ def test_replaced_late_row_costs_up_to_twice():
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
     loss_of_replacement, *other_losses = (
-        loss(plan, of_rows(plan, "arrival", rows_before), of_rows(plan, "arrival", rows_after))
+        loss(
+            plan,
+            row_outputs(plan, "arrival", rows_before),
+            row_outputs(plan, "arrival", rows_after),
+        )
         for rows_before, rows_after in (
             (rows, (*rows, (0, 0, 1, 2))),
             *[*neighbours("arrival", with_removed=True)][::41],

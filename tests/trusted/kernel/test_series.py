@@ -44,7 +44,7 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._trusted.table import Columns, Table
-from trusted.kernel.series import many_steps, measure, one_step
+from trusted.kernel.series import contract_of_one_step, many_steps, measure
 from trusted.table.reach import reachable
 
 DOMAIN = Domain(age=Integers(0, 7))
@@ -81,7 +81,10 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger):
         )
         uses = [
             partial(Series.paid, contract, table, ledger, output="out")
-            for contract in (one_step(measurements), many_steps(domain, measurements.privacy))
+            for contract in (
+                contract_of_one_step(measurements),
+                many_steps(domain, measurements.privacy),
+            )
         ]
         for use in (
             *uses,
@@ -282,7 +285,7 @@ def test_refused_series_costs_nothing(ledger):
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(adaptive_contract(ZCDP(1)), TABLE, ledger, output="out")
     budget, declared = TOO_EXPENSIVE
-    contract = one_step(replace(step(budget), privacy=declared))
+    contract = contract_of_one_step(replace(step(budget), privacy=declared))
     with pytest.raises(
         InputError,
         match=r"their declared budget, PureDP\(epsilon='1/4'\). Make the plan again; nothing was",
@@ -459,7 +462,9 @@ def test_gaussian_terms_stay_within_epsilon_and_delta(
         with pytest.raises(InputError, match="mu-squared composition requires"):
             gaussian(budget=refused)
     with pytest.raises(InputError, match="mu-squared composition requires"):
-        replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), shared_mu_squared=MU_SQUARED)
+        replace(
+            contract_of_one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), shared_mu_squared=MU_SQUARED
+        )
     for square in (Fraction(0), Fraction(-1)):
         with pytest.raises(InputError, match="shared_mu_squared must be"):
             gaussian(square)

@@ -19,7 +19,7 @@ from leastnoise._trusted.ledgers import (
     read_receipt,
 )
 from leastnoise._trusted.reading import CSV, Joined
-from trusted.kernel.ledgers import ONE, opened, take
+from trusted.kernel.ledgers import ONE, open_new_ledger, take
 
 FRAME = pd.DataFrame({"sex": ["F"]})
 
@@ -44,7 +44,7 @@ def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link
     """Look next to the ledger, its link target, earlier outputs, and the new output."""
     for name in ("people", "links", "outputs", "new"):
         (tmp_path / name).mkdir()
-    ledger = opened(tmp_path / "people")
+    ledger = open_new_ledger(tmp_path / "people")
     take(ledger, output=str(tmp_path / "outputs" / "first"))
     older = ledger.path.read_bytes()
     release = publish(ledger, take(ledger), tmp_path / place)
@@ -65,7 +65,7 @@ def test_older_copy_is_refused_for_any_release_in_sight(tmp_path, place, by_link
 
 
 def test_older_copy_with_fewer_steps_is_refused(tmp_path):
-    ledger = opened(tmp_path)
+    ledger = open_new_ledger(tmp_path)
     receipt = take(ledger, plan="{}", output=str(tmp_path / "out"))
     ledger.begin(receipt, 1, "request")
     ledger.record(receipt, 1, ["outcome"])
@@ -87,7 +87,7 @@ def test_older_copy_with_fewer_steps_is_refused(tmp_path):
 def test_folder_with_two_names_is_searched_once(tmp_path):
     (tmp_path / "people").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "people")
-    ledger = opened(tmp_path / "people")
+    ledger = open_new_ledger(tmp_path / "people")
     older = ledger.path.read_bytes()
     publish(ledger, take(ledger), tmp_path / "people" / "r")
     ledger.path.write_bytes(older)
@@ -144,7 +144,7 @@ def test_second_ledger_in_sight_is_refused(tmp_path, place):
 
 
 def test_ledger_pays_only_for_its_data_set(tmp_path):
-    ledger = opened(tmp_path)
+    ledger = open_new_ledger(tmp_path)
     for source, dataset in ((FRAME, None), (FRAME, "people"), (tmp_path / "people.csv", None)):
         ledger_found = find_ledger(ledger.path, source, dataset, [])
         assert ledger_found is not None
@@ -198,4 +198,4 @@ def test_receipt_of_junk_is_empty(tmp_path, content):
     (tmp_path / "r" / "manifest.json").write_bytes(content)
     assert read_receipt(tmp_path / "r") == {}
     assert find_ledger(tmp_path / "people.ledger", FRAME, None, []) is None
-    assert find_ledger(opened(tmp_path).path, FRAME, None, []) is not None
+    assert find_ledger(open_new_ledger(tmp_path).path, FRAME, None, []) is not None

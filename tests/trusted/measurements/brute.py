@@ -101,12 +101,12 @@ def units_of(plan):
     """Return what every unit within the bounds adds, without repetitions."""
     rows = rows_of(plan)
     sums = [np.zeros_like(rows[0].column)]
-    sums += [sum(row.column for row in chosen) for chosen in _held(plan, rows)]
+    sums += [sum(row.column for row in chosen) for chosen in _bounded_rows(plan, rows)]
     all_sums = np.array(sums)
     return all_sums[np.unique(all_sums.round(9), axis=0, return_index=True)[1]]
 
 
-def _held(plan, rows):
+def _bounded_rows(plan, rows):
     """Yield each unit's rows: bounded in a cell, with one row for a unit's amount in a cell."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []

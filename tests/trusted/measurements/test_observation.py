@@ -34,7 +34,7 @@ def observed(*values, plan=MADE):
     return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
 
 
-def written(observation):
+def stored_observation(observation):
     """Return the observation as a release stores it."""
     values = [noisy_array_to_json(value) for value in observation.values]
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
@@ -46,7 +46,7 @@ def read_observation(value):
 
 def test_observation_json_is_exact_and_small():
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
-        read_again = read_observation(written(observed([total], [-3, 4])))
+        read_again = read_observation(stored_observation(observed([total], [-3, 4])))
         assert [value.tolist() for value in read_again.values] == [[total], [-3, 4]]
         assert read_again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
         assert read_again.values[1].dtype == np.int32
@@ -77,7 +77,7 @@ def test_joining_on_a_finer_grid_does_not_wrap_around():
     ],
 )
 def test_damaged_observations_are_refused(change, message):
-    value = written(observed([5], [-3, 4]))
+    value = stored_observation(observed([5], [-3, 4]))
     change(value)
     with pytest.raises(InputError, match=message):
         read_observation(value)

@@ -55,7 +55,7 @@ class Pool:
         return make
 
 
-def of_arrow(pool, places):
+def take_from_arrow(pool, places):
     try:
         return pool.take(pa.array(places))
     except pa.ArrowNotImplementedError:
@@ -66,11 +66,11 @@ def of_arrow(pool, places):
         )
 
 
-def of_pandas(pool, places):
+def take_from_pandas(pool, places):
     return pool.iloc[places].reset_index(drop=True)
 
 
-def of_literals(pool, places):
+def take_literals(pool, places):
     """Return the literals at the places, after one more that gives the column its type."""
     return [pool[place] for place in (0, *places)]
 
@@ -114,7 +114,7 @@ def ibis_table(table, folder, rng):
 TEXTS = [None if number is None else f"u{number}" for number in IDS]
 ARROW_UNITS = [pa.array(IDS, pa.int16()), pa.array(IDS).cast(pa.decimal128(25, 3)), pa.array(TEXTS)]
 ARROW_UNITS += [unit.dictionary_encode() for unit in ARROW_UNITS]
-OF_ARROW = Pool(ARROW_UNITS, pa.array(range(99), pa.int32()), ARROW, of_arrow, pa.table)
+OF_ARROW = Pool(ARROW_UNITS, pa.array(range(99), pa.int32()), ARROW, take_from_arrow, pa.table)
 OF_POLARS = Pool(
     [pl.Series(IDS, dtype=pl.Int16), pl.Series(TEXTS, dtype=pl.Categorical)],
     pl.Series(range(99)),
@@ -126,14 +126,14 @@ OF_PANDAS = Pool(
     [pd.Series(IDS, dtype=kind) for kind in ("Int64", "float64", object)],
     pd.Series(range(99)),
     PANDAS,
-    of_pandas,
+    take_from_pandas,
     pd.DataFrame,
 )
 OF_DUCKDB = Pool(
     [cast(kind, IDS) for kind in ("INTEGER", "VARCHAR", "HUGEINT")],
     cast("INTEGER", range(99)),
     {kind: cast(kind, literals) for kind, literals in DUCKDB.items()},
-    of_literals,
+    take_literals,
     relation,
 )
 POOLS = {

@@ -263,10 +263,10 @@ def kept_rows(unit, most, key, domain, bound=None):
         return tuple(row[domain.names.index(name)] for name in bound.attributes), bound.rows
 
     encoded_rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    return kept_of(unit, most, key, encoded_rows, cell_and_limit)
+    return reference_kept_rows(unit, most, key, encoded_rows, cell_and_limit)
 
 
-def kept_of(unit, most, key, encoded_rows, cell_and_limit):
+def reference_kept_rows(unit, most, key, encoded_rows, cell_and_limit):
     """Keep each unit's rows with the least keyed hashes, up to a limit in each cell."""
     if unit is None:
         yield from encoded_rows
@@ -480,7 +480,7 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, mon
     assert keys_found(ARROW, name, kind) == expected
 
     rows_of_keys = [[key] for key in keys]
-    kept = kept_of(unit, most, (b"k" * 16).hex(), rows_of_keys, lambda row: (row[0], 1))
+    kept = reference_kept_rows(unit, most, (b"k" * 16).hex(), rows_of_keys, lambda row: (row[0], 1))
     expected = Counter(key for (key,) in kept)
     assert keys_found(engine, name, kind, unit_column=unit, max_rows=most) == expected
     if most == ROWS:  # all rows are kept, so that reading chooses the same

@@ -49,7 +49,7 @@ HAS_AGE = "age BETWEEN 0 AND 4"
 BIN = "least(greatest(floor(income / 10), 0), 3)"
 
 
-def drawn_rows(seed):
+def draw_rows(seed):
     """Return rows with nulls and values outside the domain in every column."""
     rng = np.random.default_rng(seed)
 
@@ -192,7 +192,7 @@ def assert_like_sql(plan, source, tables, rows, condition="true"):
             assert answer == pytest.approx(truth.get(group, 0), abs=0.1 + 6 * noise), statement
 
 
-def planned(tables, privacy):
+def plan_of_tables(tables, privacy):
     total_workload = functools.reduce(operator.add, [workload for workload, _ in tables])
     return ln.plan(total_workload, privacy, strategy="identity")
 
@@ -200,8 +200,8 @@ def planned(tables, privacy):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tables_with_missing_values_match_sql(seed, tmp_path, request):
-    rows = drawn_rows(seed)
-    plan = planned(COUNTS + ROWS_ONLY, ln.PureDP(400))
+    rows = draw_rows(seed)
+    plan = plan_of_tables(COUNTS + ROWS_ONLY, ln.PureDP(400))
     for source, _ in sources(rows, tmp_path, request):
         assert_like_sql(plan, source, COUNTS + ROWS_ONLY, rows)
 
@@ -209,9 +209,9 @@ def test_tables_with_missing_values_match_sql(seed, tmp_path, request):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 4])
 def test_units_with_missing_values_match_sql(seed, tmp_path, request):
-    rows = drawn_rows(seed)
+    rows = draw_rows(seed)
     privacy = ln.Privacy(ln.PureDP(8000), unit_column="id", max_rows=20)
-    plan = planned(COUNTS + UNITS_ONLY, privacy)
+    plan = plan_of_tables(COUNTS + UNITS_ONLY, privacy)
     for source, _ in sources(rows, tmp_path, request):
         assert_like_sql(plan, source, COUNTS + UNITS_ONLY, rows, "id IS NOT NULL")
 
@@ -219,14 +219,14 @@ def test_units_with_missing_values_match_sql(seed, tmp_path, request):
 @pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_joined_tables_with_missing_values_match_sql(public, tmp_path, request):
-    rows = drawn_rows(5)
+    rows = draw_rows(5)
     with duckdb.connect() as database:
         database.register("rows", rows)
         database.register("sexes", SEX)
         partners = "SELECT id, min(sex) AS sex FROM sexes GROUP BY id HAVING count(*) = 1"
         joined = database.sql(f"FROM rows LEFT JOIN ({partners}) USING (id)").to_arrow_table()
     unit = {} if public else {"unit_column": "id", "max_rows": 20}
-    plan = planned(JOINED, ln.Privacy(ln.PureDP(400 if public else 8000), **unit))
+    plan = plan_of_tables(JOINED, ln.Privacy(ln.PureDP(400 if public else 8000), **unit))
     for source, sexes in sources(rows, tmp_path, request):
         together = ln.Joined(source, sexes, on="id", public=public)
         assert_like_sql(plan, together, JOINED, joined, "true" if public else "id IS NOT NULL")

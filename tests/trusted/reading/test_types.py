@@ -131,7 +131,7 @@ TYPES = dict.fromkeys(
 TYPES |= {**DUCKDB, "DECIMAL(4,2)[]": ("[1.5]",)}
 
 
-def of_duckdb(kind):
+def duckdb_column(kind):
     listed = ", ".join(f"(CAST({literal} AS {kind}))" for literal in (*TYPES[kind], "NULL"))
     return CONNECTION.sql(f"SELECT * FROM (VALUES {listed}) AS t(a)")
 
@@ -150,7 +150,7 @@ SOURCES |= {
 SOURCES |= {
     f"polars {name}": partial(pl.DataFrame, {"a": series}) for name, series in POLARS.items()
 }
-SOURCES |= {f"duckdb {kind}": partial(of_duckdb, kind) for kind in TYPES}
+SOURCES |= {f"duckdb {kind}": partial(duckdb_column, kind) for kind in TYPES}
 # nulls alone, and types that are no more than objects to us
 OTHERS = {
     "arrow null",

@@ -134,7 +134,7 @@ def test_keys_of_all_lengths_stay_apart(waiting, mixed, monkeypatch):
     assert len(set(listed)) == len(listed) == len(numbers)
 
 
-def kept_by_hand(keys, units, most):
+def reference_kept_rows(keys, units, most):
     is_kept = [False] * len(keys)
     used = {}
     for row in np.argsort(keys, kind="stable"):
@@ -158,4 +158,4 @@ def test_least_keys_are_kept_also_among_equal_ones(distinct_keys, number_of_unit
             for rows in (slice(0, 100), slice(100, 300)):
                 units.add(units.number(Column(unit[rows])))
             is_kept = units.keep(most, entropy_of(keys.tolist()))
-            assert is_kept.tolist() == kept_by_hand(keys, unit, most)
+            assert is_kept.tolist() == reference_kept_rows(keys, unit, most)

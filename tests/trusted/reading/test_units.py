@@ -196,7 +196,7 @@ def test_bound_holds_beyond_16_bit_units(form, most):
     assert kept_of_units.tolist() == np.minimum(rows_of_units, most).tolist()
 
 
-def kept_one_by_one(keys, units, cells, most, within):
+def reference_kept_rows(keys, units, cells, most, within):
     """Keep rows in the order of their keys, first within each cell, then within the unit."""
     rows = [row for row in np.argsort(keys).tolist() if units[row] is not None]
     kept_in_cell = Counter()
@@ -245,7 +245,7 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
         cells = [
             tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
         ]
-        expected = kept_one_by_one(keys, list(map(unit_of, ids)), cells, most, within)
+        expected = reference_kept_rows(keys, list(map(unit_of, ids)), cells, most, within)
         assert units.keep(most, entropy(keys)).tolist() == expected, trial
 
 

@@ -42,17 +42,17 @@ def answers(domain, *texts):
         frame = release.sql(text, "pandas")
         frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
         rows = frame.itertuples(index=False, name=None)
-        answers_of_statements.append(sorted(tuple(map(_plain, row)) for row in rows))
+        answers_of_statements.append(sorted(tuple(map(_normal, row)) for row in rows))
     return answers_of_statements
 
 
 def true_answers(text):
     """Return the rows of a statement by DuckDB."""
     sales = ROWS  # noqa: F841 - DuckDB finds it by its name
-    return sorted(tuple(map(_plain, row)) for row in duckdb.query(text).fetchall())
+    return sorted(tuple(map(_normal, row)) for row in duckdb.query(text).fetchall())
 
 
-def _plain(value):
+def _normal(value):
     """Return a value in a form that both programs share."""
     if pd.isna(value):
         return None
