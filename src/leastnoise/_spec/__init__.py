@@ -1,13 +1,14 @@
 """Read a spec file as a typed value: source, workload, privacy and output.
 
-Read `_spec.py` first, which also reads the searches for categories. `_bounds_spec.py` reads the
-searches for bounds. `_domain_spec.py` reads the location of the rows and the domains of columns.
-`_draft_columns.py` and `_column_names.py` suggest settings for a draft from the types and names of
-columns. `_toml_text.py` formats the draft. `_warnings.py` warns about settings that are valid but
-probably mistaken.
+Read `_spec.py` first. `_domain_spec.py` reads the location of the rows and the domains of columns,
+`_workload_spec.py` the queries, and `_category_spec.py` and `_bounds_spec.py` the searches for
+categories and for bounds. `_draft_columns.py` and `_column_names.py` suggest settings for a draft
+from the types and names of columns. `_toml_text.py` formats the draft. `_warnings.py` warns about
+settings that are valid but probably mistaken.
 """
 
 from leastnoise._spec._bounds_spec import BoundsSearch, plan_bounds_searches
+from leastnoise._spec._category_spec import CategorySearch, plan_category_searches
 from leastnoise._spec._domain_spec import domain_from_spec
 from leastnoise._spec._draft_columns import (
     SourceColumn,
@@ -18,12 +19,10 @@ from leastnoise._spec._draft_columns import (
 from leastnoise._spec._spec import (
     BLANK,
     LEAST,
-    CategorySearch,
     Spec,
     columns_to_read,
     differing_parts,
     parse_spec,
-    plan_category_searches,
     read_plan,
     read_spec,
     read_spec_text,
