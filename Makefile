@@ -88,7 +88,7 @@ docs: env  ## build the documentation into site/, any warning is an error
 
 .PHONY: pictures
 pictures: env  ## the picture and the table of docs/architecture.md, from the code
-	@$(BIN)/python -m docs.architecture
+	@$(BIN)/python -m docs.scripts.architecture
 
 wheel: env  ## build and check the source archive and the wheel; install the wheel in a fresh environment and run it
 	@rm -rf build/wheel

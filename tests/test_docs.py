@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs import architecture, site
 from docs.images import budget, gallery
+from docs.scripts import architecture, site
 
 import leastnoise as ln
 from leastnoise._cli import load_command, main, program

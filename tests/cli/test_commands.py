@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from docs import site
+from docs.scripts import site
 
 import leastnoise
 from cli.conftest import PROGRAM, assert_contains, disk_is_full, edit, ended, files

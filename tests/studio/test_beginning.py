@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from babel.messages.pofile import read_po
-from docs import site
+from docs.scripts import site
 
 import leastnoise as ln
 from leastnoise._pages import guessing_chance, list_sum_contributions

@@ -2,7 +2,7 @@
 
 Both are derived from the code: the packages in the layers of pyproject.toml, and their imports.
 
-    python -m docs.architecture     write docs/images/architecture.svg and the tables
+    python -m docs.scripts.architecture     write docs/images/architecture.svg and the tables
 """
 
 import ast
@@ -16,7 +16,7 @@ import grimp
 
 from contracts.trusted import TRUSTED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "leastnoise"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"

@@ -13,9 +13,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 SOURCES = "https://github.com/leastnoise/leastnoise/tree/main/"
-GLOSSARY = Path(__file__).with_name("notation.md")
+GLOSSARY = Path(__file__).parents[1] / "notation.md"
 # Elements in which no word is explained, and all tags.
 _CLOSED = re.compile(r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
