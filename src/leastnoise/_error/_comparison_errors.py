@@ -74,13 +74,13 @@ class PairCovariances:
         return self._from_all_pairs(first, second, names)
 
     def _variances_by_group(self, product: Product, names: tuple[str, ...]) -> FloatArray:
-        """Return the variances of a product, with one axis for each name."""
+        """Return the variances of a product's answers, with one axis for each name."""
         return expand(product, self.variances_of(product), names)
 
     def _between_measures(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
-        """Return the covariances between the answers of two measures."""
+        """Return covariances between answers of products on different measures."""
         for sums, counts in ((first, second), (second, first)):
             if sums.measure is None:
                 continue
@@ -102,10 +102,10 @@ class PairCovariances:
         name: str,
         difference_rows: Array | None,
     ) -> FloatArray | None:
-        """Return covariances from variances of differences along an attribute.
+        """Compute covariances from the variances of differences of answers.
 
-        The result is None if the difference is not a query, because only one of the two counts a
-        hidden cell.
+        The result is None if only one of the two products counts a hidden cell, because then the
+        difference is not a query.
         """
         kind = first.domain.kind(name)
         if difference_rows is None or difference_rows[:, kind.published :].any():
@@ -125,7 +125,7 @@ class PairCovariances:
     def _from_all_pairs(
         self, first: Product, second: Product, names: tuple[str, ...]
     ) -> FloatArray:
-        """Return covariances by group, selected from all pairs of answers."""
+        """Return covariances by group, selected from the covariances of all pairs."""
         covariance = self.covariance_of(first.measure)
         if covariance.solver_cells:
             raise InputError(

@@ -28,11 +28,11 @@ _TINY = np.finfo(np.float64).tiny  # a divisor above 0 for groups whose R is exa
 
 
 class StandardisedEffects(NamedTuple):
-    """The vector v of each group, whose squared length is R^2.
+    """For each group, a vector v of effects with squared length R^2.
 
     Attributes:
         values: the vectors, shape (groups, predictors).
-        gradients: for each component, its value and the derivatives of its error.
+        gradients: the value of each component of v, and the derivatives of its error.
     """
 
     values: FloatArray
@@ -50,12 +50,12 @@ class StandardisedEffects(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EffectNoise:
-    """Noise e of standardised effects v, by group.
+    """The noise e in the standardised effects v, by group.
 
     Attributes:
         mean: the mean of |e|^2.
         variance: the variance of |e|^2.
-        along: the variance of e along the effects.
+        along: the variance of e in the direction of v.
     """
 
     mean: FloatArray
@@ -72,8 +72,8 @@ def effect_noise(
 ) -> EffectNoise:
     """Return the noise of standardised effects.
 
-    Suppose that the effects contain independent noises, with the parts D and the excess kurtosis k.
-    Then |e|^2 has the variance 2 tr (D D^T)^2 + k sum_m |D_m|^4.
+    Suppose that e = D z, where the noises z are independent and have variance 1 and excess kurtosis
+    k. Then |e|^2 has the variance 2 tr (D D^T)^2 + k sum_m |D_m|^4, where D_m is column m of D.
 
     Args:
         scales: the scales of the moments.
@@ -100,7 +100,7 @@ def standardised_effects(moments: FloatArray) -> StandardisedEffects:
             normal equations and the variance of the response must be above 0.
 
     Returns:
-        The effects of the first variable on the others.
+        The effects of the other variables (the predictors) on the first variable (the response).
     """
     count = moments[..., 0, 0]
     means = moments[..., 0, 1:] / count[..., None]

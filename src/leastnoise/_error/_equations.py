@@ -69,7 +69,7 @@ def is_nontrivial(factor: Factor) -> bool:
 def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, Names]:
     """Return a block's attributes, and those along which it omits the total.
 
-    An attribute with levels is in both results, because it is in every tau.
+    An attribute with levels is in both results, because every residual space tau contains it.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(
@@ -102,8 +102,8 @@ def _subsets_with(names: Names, required: Names, optional: Names) -> Iterator[Na
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a query of weight 1 in a block.
 
-    Divide it by w^2 for a row of weight w. The result is at least 1e-9, which exceeds the true
-    variance if the noise is almost always 0.
+    For a row of weight w, divide this variance by w^2. The result is at least 1e-9, which exceeds
+    the true variance if the noise is almost always 0.
     """
     # The variance is exact if all rows have the same weight. Otherwise, for Laplace noise it is 2
     # b^2. This exceeds the exact variance by a relative amount below 1 / (12 b^2). Along contrasts
@@ -122,7 +122,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
 
 
 def check_noise(plan: Measurements) -> None:
-    """Raise if the noise of a block vanishes. Call it before payment.
+    """Raise if the noise of a block vanishes. Call this function before the payment.
 
     Raises:
         InputError: the noise of a block is 0 in practice, because the budget is too large.
@@ -146,7 +146,10 @@ def check_noise(plan: Measurements) -> None:
 
 
 def _weighed(variance: float) -> float:
-    """Return the variance, at least 1e-9, so that least squares stays accurate."""
+    """Return a noise variance, or 1e-9 if it is smaller.
+
+    Smaller variances would make least squares inaccurate.
+    """
     return max(variance, _LEAST_WEIGHED)
 
 
@@ -175,9 +178,10 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 class Equations:
     """The observation equations of a block, for one quantity.
 
-    The block has the queries, and ``variance`` is the noise variance of a query of weight 1. A
-    value of the equations is the sum of the block's two halves times ``end_shares``, or a linear
-    ``combination`` of the block's answers.
+    ``block`` has the queries, and ``variance`` is the noise variance of a query of weight 1. The
+    values of the equations are computed from the block's noisy answers in one of two ways: the
+    answers are split into equal parts that are added with the weights ``end_shares``, or the
+    operator ``combination`` is applied to the answers.
     """
 
     index: int
@@ -203,13 +207,13 @@ class Equations:
 def equations(
     plan: Measurements, quantity: Quantity, *, are_sums_centred: bool = True
 ) -> list[Equations]:
-    """Return the equations of every block on a quantity, in plan order.
+    """Return the equations of all blocks on a quantity, in plan order.
 
     If ``are_sums_centred`` is True, values minus the midpoint are summed.
     """
 
     def counted_quantity(block: Block) -> Quantity:
-        """Return the quantity that the distances from both bounds add up to."""
+        """Return the quantity for which the distances from both bounds are added."""
         if block.ends:
             return plan.domain.count_of(str(block.measure))
         return block.measure
@@ -251,8 +255,8 @@ def equations(
 def _k_norm_equations(plan: Measurements) -> list[Equations]:
     """Return uncorrelated equations for all groups of K-norm noise.
 
-    These equations are for the total of each group, from its first block, and for the contrasts of
-    every block.
+    Each group has one equation for its total, from the first block of the group, and each block has
+    equations for its contrasts.
     """
     parts: list[Equations] = []
     contrasts: dict[tuple[Names, Operator], _Contrasts] = {}
@@ -310,7 +314,10 @@ def _contrasts(names: Names, operator: Operator) -> _Contrasts:
 def _scale_ends(
     plan: Measurements, quantity: Quantity, entry: Equations, *, are_sums_centred: bool
 ) -> Equations:
-    """Return the equations of a quantity from a block on both ends of a measure."""
+    """Return one quantity's equations from a block that measures both ends.
+
+    The block sums the distances of a measure's values from both bounds.
+    """
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
     if block.measure != quantity:
@@ -330,7 +337,10 @@ def _scale_ends(
 
 
 def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the quantities that add up to a measure, and their weights."""
+    """Return the quantities whose weighted sum is the sum of a measure.
+
+    The result maps each quantity to its weight.
+    """
     centred = centring_midpoint(plan, measure)
     if centred is None:
         return {measure: 1.0}
@@ -338,9 +348,9 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 
 
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
-    """Return the midpoint that is subtracted before summation, or None.
+    """Return the midpoint that is subtracted from values before summation.
 
-    The midpoint is in units of the measure. The result is None if the sums are not centred.
+    The midpoint is in units of the measure. It is None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
@@ -378,7 +388,11 @@ class Errors(NamedTuple):
 
 
 class Cells(ABC):
-    """Estimated cells; only sums for determined queries are meaningful."""
+    """Least-squares estimates of cells.
+
+    Single cells may be arbitrary: only answers to queries that the measurements determine are
+    meaningful.
+    """
 
     __slots__ = ()
 
@@ -398,7 +412,7 @@ class Cells(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointCells(Cells):
-    """The cells of one joint table."""
+    """Estimated cells, stored as one joint table."""
 
     names: Names
     table: FloatArray

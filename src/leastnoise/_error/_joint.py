@@ -5,9 +5,9 @@ The covariance is over the joint cells of the attributes that the blocks measure
 Let A be the measured queries and D the variances of their noise. Least squares solves M x = A^T
 D^-1 z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dense matrix. Above 4096
 joint cells, M is not computed as a matrix. M is a sum of Kronecker products of Gram matrices, with
-one product for each block. So M times a vector costs a few passes over the joint cells, and
-conjugate gradients solve for the estimate. The preconditioner computes the partial trace of M along
-every short attribute and transforms the attribute to the eigenvectors of this trace. It then
+one product for each block. So M times a vector needs only a few passes over the joint cells, and
+the estimate is computed by conjugate gradients. The preconditioner computes the partial trace of M
+along every short attribute and transforms the attribute to the eigenvectors of this trace. It then
 divides by the diagonal of M in this basis. The preconditioner is exact if all blocks have common
 eigenvectors, as for marginals of cells.
 
@@ -118,7 +118,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class JointBlocks:
-    """The blocks on one quantity with noise variances, over joint cells.
+    """The blocks on one quantity, as noisy queries on joint cells.
 
     The joint cells combine the attributes that the blocks measure.
     """
@@ -129,7 +129,7 @@ class JointBlocks:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
-        """Return the blocks over their joint cells.
+        """Return blocks as queries on the joint cells of their attributes.
 
         Raises:
             InputError: there are too many joint cells.
@@ -199,7 +199,7 @@ class JointBlocks:
     def _reduced(
         self, factors: Sequence[Factor], summed_axes: tuple[int, ...], x: FloatArray
     ) -> FloatArray:
-        """Return x summed over some axes.
+        """Return the array x, summed over some axes.
 
         The result has one axis for each factor, and a last axis for the columns.
         """
@@ -300,7 +300,7 @@ class JointBlocks:
     def _approximate_eigenbases(
         self, factors: Collection[Factor]
     ) -> tuple[list[FloatArray | None], FloatArray]:
-        """Return a basis for each axis, and the Gram matrix's diagonal in them.
+        """Return a basis for each axis, and the Gram matrix's diagonal in the bases.
 
         A basis diagonalizes the mean of the Gram matrix along its axis; None stands for the
         identity.
@@ -477,9 +477,9 @@ class DiagonalInBasis(NamedTuple):
 def joint_rows_in_parts(
     operators: Sequence[Operator], largest_size: int | None = None
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield the rows of a Kronecker product of operators in parts.
+    """Yield the rows of a Kronecker product of operators, part by part.
 
-    Each part consists of the slice of the row numbers and the rows.
+    Each part is a slice of row numbers, and the rows with these numbers.
     """
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
@@ -497,7 +497,10 @@ def joint_rows_in_parts(
 
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
-    """Return q C q for each row q of a product of operators, shape (rows,)."""
+    """Return q C q for each row q of a Kronecker product, shape (rows,).
+
+    C is the covariance matrix of the joint cells.
+    """
     # The loop is over attributes. For each row along the previous attributes, ``left`` has a
     # covariance matrix over the cells of the other attributes. Intervals are differences of its
     # prefix sums.
@@ -536,7 +539,7 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
 class JointStructure(Structure):
     """Least squares over joint cells: covariance and estimate.
 
-    Along attributes that no block measures, only multiples of the total can be answered.
+    Along an attribute that no block measures, only multiples of the total can be answered.
     """
 
     __slots__ = ()

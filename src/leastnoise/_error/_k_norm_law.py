@@ -9,7 +9,7 @@ differences in different tables. The covariance of z is T / n^2 J + s (I - J / n
 variance of t. So a group is equivalent to separate measurements of the total, whose variance is T,
 and of the contrasts of each table, whose variance is s (docs/mathematics.md, section 10).
 
-Source: the exact distribution on integers, whose points are counted in PROOFS-shared-total.md.
+Source: PROOFS-shared-total.md, which counts the points of the exact distribution on integers.
 """
 
 import math
@@ -92,7 +92,7 @@ def _log_polynomial(coefficients: Sequence[int], scale: Fraction) -> float:
 def _square_numerators(
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
-    """Return generating-function numerators of squared totals and cells."""
+    """Return numerators of the generating functions of squared totals and cells."""
     degree = lattice_dimension(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
@@ -117,7 +117,7 @@ def _square_numerators(
 
 
 def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
-    """Return generating-function numerators for balls from sums on shells."""
+    """Convert sums over shells to generating-function numerators of balls."""
     balls = shells.copy()
     balls[1:] += shells[:-1]
     first = multiply_by_one_minus_x(balls, degree + 1)
@@ -157,12 +157,12 @@ def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
 def _log_grids(
     sizes: tuple[int, ...], largest_sum: int
 ) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return log numbers of tables with sums P and Q, by number of cells.
+    """Return, by number of cells, the log number of tables with sums P and Q.
 
-    For each size, the second array is for tables with one cell fewer.
+    The result has two arrays for each size; the second one is for tables with one cell fewer.
 
     The numbers are floats, for all P and Q up to ``largest_sum``. There is one table without cells,
-    and for this table P = Q = 0.
+    and its sums are P = Q = 0.
     """
     # Each further cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y), which adds
     # cumulative sums along both axes. Nothing is subtracted, so no digits are lost.
@@ -294,7 +294,7 @@ _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser g
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
-    """Return the half width of a cell's interval, in standard errors.
+    """Return the half width of the interval of a cell, in standard errors.
 
     The result is computed from the distribution of a cell, and is the maximum over all tables. The
     result is None if the computation would take too long.
@@ -330,7 +330,7 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
 def _cell_quantile(
     sum_probabilities: FloatArray, grids: tuple[FloatArray, FloatArray], level: float
 ) -> int:
-    """Return the least c with P(abs(cell noise) <= c) of at least ``level``."""
+    """Return the least c such that P(abs(cell noise) <= c) >= ``level``."""
     tables, fewer = grids
     top = fewer.max()
     # Given sums up to P - c, the cell is at least c.
@@ -381,7 +381,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether K-norm noise was added to every cell that products request."""
+    """Return whether K-norm noise was added to every cell in some products."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:

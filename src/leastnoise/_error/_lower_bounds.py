@@ -5,12 +5,13 @@ The bounds are computed from singular values and derived in docs/mathematics.md,
 Let X be the Gram matrix of a strategy A, and M the Gram matrix of a workload W. The error at unit
 noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity
 (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions in this file
-return the nuclear norm divided by sqrt(n), which is finite for domains of any size. A union is
-split by orthogonal projectors. On the left, they select its products; on the right, they select the
-residual subspaces tau. Every tau is assigned to one part of the union. The joint Gram matrix of all
-marginals is a multiple of the identity on every tau. Every other product is assigned the tau of all
-its attributes. One product can be assigned all tau within its attributes instead. For a unit of
-several rows, each part is multiplied by k or kappa.
+return the nuclear norm divided by sqrt(n), which is finite for domains of any size. The workload
+matrix of several tables is split by orthogonal projectors. Projectors on the left select tables
+(products), and projectors on the right select residual subspaces tau. Every tau is assigned to one
+part of the union. The joint Gram matrix of all marginals is a multiple of the identity on every
+tau. Every other product is assigned the tau of all its attributes. One product can be assigned all
+tau within its attributes instead. For a unit of several rows, each part is multiplied by k or
+kappa.
 """
 
 import itertools
@@ -166,7 +167,8 @@ def nuclear_norm(
 
     Args:
         products: the tables of one quantity.
-        norm_factor: a function from some attributes to the factor of the norm of tables on them.
+        norm_factor: a function that maps attributes to the factor by which the norm of tables on
+            these attributes is multiplied.
         with_total: whether the total is included.
         with_cell_weights: whether cells in unequal groups have weights.
     """
@@ -206,7 +208,7 @@ def _product_norm(
 def _norms_with_levels(
     products: Sequence[Product], norm_factor: Worth, *, with_total: bool, with_cell_weights: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return nuclear norms of level tables by residual space, and of other tables.
+    """Return norms of tables with levels by residual space, and of other tables.
 
     Tables of levels share residual spaces, so they have one common norm. If their spaces cannot be
     joined, tables of levels on the same attributes have a common norm. Every other table has a
@@ -262,7 +264,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
-    """Return three nuclear norms of a table: without total, whole, total only."""
+    """Return a table's nuclear norm without total, as a whole, and of its total."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, norm_factor, centred_nuclear_norm),
@@ -475,7 +477,7 @@ def _joint_root(
 ) -> float:
     """Return tr M^(1/2) for a weighted sum M of Kronecker products.
 
-    M is a weighted sum. If M is too large, the result is a lower bound.
+    If M is too large, the result is a lower bound.
     """
     wide = [part for part in parts if part.size != 1]
     weights = _weights_on_wide_parts(parts, terms)
@@ -537,10 +539,10 @@ def _joint_gram(
 def _bound_of_joint_root(
     subspaces: Sequence[InvariantSubspace], weights: Mapping[tuple[int, ...], float]
 ) -> float:
-    """Return a lower bound on tr M^(1/2) from traces along one attribute each.
+    """Return a lower bound on tr M^(1/2) from traces along single attributes.
 
-    Every single term gives a lower bound. A product of sums also gives one, if it lies below the
-    sum of all terms.
+    Each single term of M gives a lower bound. A Kronecker product of sums along the attributes
+    gives another lower bound, after scaling so that it lies below the sum of all terms.
     """
     singles = []
     for key, weight in weights.items():
@@ -679,10 +681,10 @@ def _bound_of_quantity(
 def _several_cells_factor(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound if a unit has rows in several cells.
 
-    The unit costs the sum over its m cells of their column lengths. The sum of the squares of all n
-    lengths is then largest for one long column, or for n columns that share the cost evenly. The
-    second case applies if every table distinguishes the cells, because then each cell needs a
-    column.
+    The cost of the unit is the sum of the lengths of the columns of its m cells. The sum of the
+    squares of all n lengths is then largest for one long column, or for n columns that share the
+    cost evenly. The second case applies if every table distinguishes the cells, because then each
+    cell needs a column.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -735,7 +737,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
         across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
 
     def worth(names: Names) -> float:
-        """Return the factor of the norm of tables on some attributes."""
+        """Return the factor of the norm of tables on these attributes."""
         if {*names} & {*bound.attributes}:
             return across
         return along
@@ -761,7 +763,7 @@ def _norm_along(
     Args:
         products: the tables.
         attribute: the attribute along which the rows of a unit are in different cells.
-        total_factor: the root of the effect of a unit's rows on the total of the cells.
+        total_factor: the square root of the effect of a unit's rows on the total of the cells.
         contrast_factor: the square root of the effect of these rows on all other directions.
     """
     grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
@@ -882,11 +884,11 @@ def _norm_at_best_shares(weights: FloatArray, larger: FloatArray, smaller: Float
 def _norm_at_corners(
     measures: Mapping[str | None, Measure | None], norms: Mapping[str | None, float]
 ) -> float:
-    """Return the bound of `_joint_norm` with products of values at their bounds.
+    """Return the bound of `_joint_norm` if all values are at their bounds.
 
-    Every value is at each of its bounds with probability 1/2. So products of different values are
-    uncorrelated if the values are symmetric around their centres. The bound is 0 if there are no
-    products of deviations, or too many values.
+    Every value is at each of its two bounds with probability 1/2. So products of different values
+    are uncorrelated if the values are symmetric around their centres. The bound is 0 if there are
+    no products of deviations, or too many values.
     """
     products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
     bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]
@@ -908,9 +910,10 @@ def _norm_at_corners(
 def _contributions_at_corners(
     measure: Measure | None, values: Mapping[Measure, FloatArray], count: int
 ) -> FloatArray | None:
-    """Return what a row adds to a quantity, over the largest absolute value, at each corner.
+    """Return a row's relative contribution to a quantity at each corner.
 
-    The result is None if the quantity depends on other values than ``values``.
+    The contribution is divided by its largest absolute value. At a corner, every value is at one of
+    its bounds. The result is None if the quantity depends on other values than ``values``.
     """
     if measure is None or isinstance(measure, (CompleteCount, ValueCount)):
         return np.ones(count)

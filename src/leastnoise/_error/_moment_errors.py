@@ -45,10 +45,10 @@ Entry = tuple[int, int]
 
 
 class Gradient(NamedTuple):
-    """The value and the derivatives of a function of the moments of each group.
+    """The value and derivatives of a function of each group's moments.
 
     Attributes:
-        value: the number of each group.
+        value: the value of the function in each group.
         derivatives: the derivatives with respect to each entry of the upper triangle, shape (...,
             rows, rows).
     """
@@ -59,7 +59,7 @@ class Gradient(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MomentScales:
-    """The sums that are measured over complete rows, scaled to moments.
+    """Scales that convert sums over complete rows to moments of scaled values.
 
     Attributes:
         variables: the measures, in the order of the statistic.
@@ -124,7 +124,7 @@ class MomentScales:
         return np.asarray(products.sum(axis=(-2, -1)))
 
     def contributions(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
-        """Return the part of each independent noise in the error of a function.
+        """Split the error of a function into the parts of independent noises.
 
         Args:
             gradient: the function of the moments.
@@ -132,7 +132,7 @@ class MomentScales:
 
         Returns:
             For each noise, the product of derivative and standard error, shape (groups, rows,
-            rows). The entry of the count includes its part in the noise of all sums.
+            rows). The entry for the count includes the effect of its noise on all sums.
         """
         parts = gradient.derivatives * noise
         count_slope = gradient.derivatives[..., 0, 0] + (gradient.derivatives * self.offsets).sum(
@@ -339,10 +339,10 @@ def smallest_eigenvalue(moments: FloatArray) -> Gradient:
 def public_eigenvalue(scales: MomentScales) -> float:
     """Return the smallest eigenvalue of the normal equations at public scales.
 
-    The normal equations are for one row.
+    The normal equations are computed for one row.
 
-    Predictors are uncorrelated. Their means are in the middle of their bounds, and their standard
-    deviations are `PUBLIC_STD_RATIO` times the distance of the bounds.
+    Predictors are uncorrelated. The means of the measures are in the middle of their bounds, and
+    their standard deviations are `PUBLIC_STD_RATIO` times the distance between the bounds.
     """
     deviations = PUBLIC_STD_RATIO * (scales.highs - scales.lows)
     return float(min(1.0, *deviations[1:] ** 2))
@@ -354,8 +354,8 @@ def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
     The map is affine.
 
     Returns:
-        Two parts: the linear combinations of the coefficients of u, with a row for the intercept
-        and each slope, and the constants that are added to these combinations.
+        Two arrays: a matrix that multiplies the coefficients of u, with a row for the intercept and
+        each slope; and the constants that are then added.
     """
     widths = scales.widths
     middles = scales.centres * scales.units
@@ -373,9 +373,9 @@ def expected_statistic_errors(
     """Return (name, expected error) for each covariance or coefficient.
 
     The error of a covariance is the largest over all means and covariances that the bounds allow.
-    The error of a coefficient assumes three conditions. The measures have means in the middle of
-    their bounds and the statistic's standard deviations (`public_deviations`). The predictors are
-    uncorrelated. The predictors explain the response completely and in equal parts.
+    The error of a coefficient is computed under three assumptions. The measures have means in the
+    middle of their bounds and the statistic's standard deviations (`public_deviations`). The
+    predictors are uncorrelated. The predictors explain the response completely and in equal parts.
 
     Args:
         measured: the measurements of a plan.

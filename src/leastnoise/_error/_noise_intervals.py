@@ -3,10 +3,10 @@
 Intervals of means are Fieller's intervals.
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
-standard error of S - r C. At the true r, this has the probability of the level for every C. So the
-set of all these r covers the truth with this probability. The set is an interval if C is
-significantly above 0. Otherwise the set is unbounded, and the interval is the public bounds of the
-quotient.
+standard error of S - r C. For the true r, this condition holds with the probability of the level,
+whatever C is. So the set of all r that meet the condition contains the true quotient with this
+probability. The set is an interval if C is significantly above 0. Otherwise the set is unbounded,
+and the interval is the public bounds of the quotient.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
@@ -126,8 +126,8 @@ def ratio_interval(
 class ConstrainedLeastSquares:
     """Least squares under the constraint that some unknowns are 0.
 
-    ``covariance`` is the covariance of the constrained estimates. ``coefficients`` gives the
-    multiples of the excluded unknowns to subtract from each kept unknown.
+    ``covariance`` is the covariance of the constrained estimates. To compute a remaining unknown,
+    subtract the multiples ``coefficients`` of the excluded unknowns.
     """
 
     kept: BoolArray

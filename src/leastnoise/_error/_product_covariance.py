@@ -16,8 +16,8 @@ block B, and S_B the attributes of B. Then
                   p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
 for a query q that is a product of q_i over the attributes T. The estimate of a marginal is the sum
-of the components u(tau) within it, spread by the means. Each component is computed once, so the
-tables are consistent.
+of the components u(tau) whose attributes tau it contains, each spread over the other attributes by
+the means. Each component is computed once, so the tables are consistent.
 
 If an attribute has levels, every tau contains this attribute with all its cells, and lambda(tau) is
 a matrix over these cells:
@@ -221,7 +221,7 @@ class ProductCells(Cells):
     def _parts(
         self, block_indices: Sequence[int], requested: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
-        """Return the sums that equal blocks add to residual components.
+        """Return the sums that blocks of equal shape add to residual components.
 
         The result has all requested tau, and possibly others.
         """
@@ -286,7 +286,7 @@ class ProductCells(Cells):
         return answer
 
     def _with_leveled(self, names: Names) -> Names:
-        """Return attribute names with the name of the attribute with levels added."""
+        """Add the attribute with levels to some attribute names."""
         level = self.structure.leveled_attribute
         if level is None or level in names:
             return names
@@ -515,7 +515,7 @@ class ProductStructure(Structure):
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
         """Return the level queries of a product, the other names, and the other queries.
 
-        If no attribute has levels, the level queries are the total.
+        If no attribute has levels, the level queries are only the total.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
         if self.leveled_attribute is None:

@@ -1,13 +1,13 @@
 """Errors of variances, correlations, regressions and R^2 at public scales.
 
-The error of such a number depends on the data. With public scales, the error can be computed
+The error of such a statistic depends on the data. With public scales, the error can be computed
 without the data. The scales are public numbers: the number of rows of a group, the standard
 deviations of the measures, and the range of their means.
 
-The means are within half of their bounds, around the middle, and the error is the largest over
-these. The error of a correlation is the largest over all correlations, and the error of R^2 is the
-largest over R^2 from 0 to 1. The scales of a regression are the scales of `regression_moments`,
-with means in the middle.
+The means are in the middle half of the range between the bounds, and the error is the largest error
+over these means. The error of a correlation is the largest over all correlations, and the error of
+R^2 is the largest over R^2 from 0 to 1. For a regression, the scales come from
+`regression_moments`, and the means are in the middle.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class NumberAtScales:
         gradient: the number and its derivatives, one set for each mean that is considered.
         public_scale: the public scale of the number, which is the divisor in relative errors.
         must_be_positive: if one of these numbers is not significantly above 0, the interval
-            contains all possible values. Variances, regressions and R^2 have rules of their own.
+            contains all possible values. Variances, regressions and R^2 have other rules.
         largest_half_width: half the width of that interval.
     """
 
@@ -114,7 +114,10 @@ def _variance_scales(measure: str, domain: Domain, measured: Measurements | None
 
 
 def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
-    """Return the numbers that a target of a statistic limits, at public scales."""
+    """Return the numbers whose errors a target limits, at public scales.
+
+    They are the numbers that a statistic estimates.
+    """
     if statistic.kind == "variances":
         return [_variance_at_scales(statistic, scales)]
     if statistic.kind == "correlations":
@@ -227,8 +230,8 @@ def slope_points(statistic: Statistic, scales: MomentScales) -> FloatArray:
 def r_squared_points(statistic: Statistic, scales: MomentScales) -> FloatArray:
     """Return the moments of one row at the public scales of R^2.
 
-    There is one group for each R^2, each mean of the response and each mean of the predictors that
-    are tried. The predictors have the same mean, because opposite means reduce the error.
+    There is one group for each tried combination of R^2, the mean of the response and the mean of
+    the predictors. The predictors have the same mean, because opposite means reduce the error.
     """
     deviations = public_deviations(statistic, scales)
     response_means = _public_means(float(deviations[0]), _R_SQUARED_MEANS_TRIED)

@@ -99,9 +99,9 @@ ROUNDING = 2.0**-46
 
 
 def exact_variance(plan: Measurements) -> float:
-    """Return the tiny noise variance that stands for exact public counts.
+    """Return the tiny noise variance with which public counts are modelled.
 
-    The estimate is corrected afterwards for the effect of this variance.
+    The estimate is then corrected for the effect of this variance.
     """
     variances = []
     for table in equations(plan, None):
@@ -248,7 +248,8 @@ def _product_structure(
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
     """Return the first attribute with measured groups, or None.
 
-    A partition of the cells is a level, which needs no matrix for any number of groups.
+    A partition of the cells is treated as a level, which needs no matrix, however many groups there
+    are.
     """
     for name, factor in measured.items():
         operator = factor.operator
@@ -267,8 +268,8 @@ def _levels_along(
 
     The result is None if the measured queries are not nested levels.
 
-    Contrasts do not count as a level, although they act like cells in combination with equally
-    weighted cells.
+    Contrasts are not treated as a level, although together with equally weighted cells they act
+    like cells.
     """
     for block, _ in tables:
         for factor in block.factors:
@@ -433,7 +434,7 @@ class CentredSumCovariance(Covariance):
 
     @property
     def solver_cells(self) -> int:
-        """The number of cells of the larger of the two linear solvers."""
+        """The number of joint cells of the linear solver, or of the larger of two."""
         return max(self.centred_sums.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
@@ -758,7 +759,7 @@ def mean_error(measured: Measurements, measure: str, count_std: float, sum_std: 
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return the largest distance of a mean from the centre of its sums.
+    """Return the largest distance of a mean from the centre of the sums.
 
     The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 

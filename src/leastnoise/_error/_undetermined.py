@@ -49,10 +49,10 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, kept_names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return a product on ``kept_names``, the full shape, and the other factors.
+    """Split a product into its part on ``kept_names`` and its other factors.
 
-    The shape has length 1 along the other attributes; the factors are the multiples of the total
-    along them.
+    The other factors are multiples of the total along their attributes. The result also has the
+    product's shape, with length 1 along these attributes.
     """
     is_named = [name in kept_names for name in product.attributes]
     if all(is_named):
