@@ -74,8 +74,8 @@ class ABTest(ComparisonMixin):
             together. ``noise_std`` and ``sampling_std`` are the two parts of the standard error of
             the difference.
         level: each interval contains the effect with this probability.
-        is_joint: whether the intervals are joint. Then, with probability ``level``, all differences
-            lie within their intervals. The same holds for all lifts.
+        is_joint: whether the intervals are simultaneous. Then, with probability ``level``, all
+            differences lie within their intervals. The same holds for all lifts.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
         library: the library of the data frames; None if the data was no data frame.
@@ -126,7 +126,7 @@ def ab_test(
 
     Args:
         source: a release or an estimate; it costs no budget.
-        along: the attribute with the arms.
+        along: the attribute whose cells are the arms.
         treatment: the cell of the treated arm, or a list of cells.
         control: the cell of the arm to compare with, or a list of cells.
         mean: the measure of the outcome; its values are 0 and 1 if the outcome is a rate.
@@ -140,7 +140,7 @@ def ab_test(
             arms. The same holds for all lifts. Without it, the arms are one treatment.
 
     Returns:
-        The effect, its interval and the parts of its error.
+        The effect, its interval, and the two parts of its standard error.
 
     Raises:
         InputError: the arm or the measure does not exist; the standard deviation is not above 0; or
@@ -221,14 +221,14 @@ def ab_test(
 
 
 class _Multipliers(NamedTuple):
-    """Half widths of intervals in standard errors, of noise and of samples."""
+    """Half widths of intervals in standard errors, for noise and for sampling."""
 
     noise: float
     sampling: float
 
 
 class _Effect(NamedTuple):
-    """The effect of a treatment by group, with intervals for noise and sample.
+    """A treatment's effect by group, with intervals for noise and sampling error.
 
     Attributes:
         pair: the means of treatment and control, with the intervals of the noise.
@@ -249,7 +249,8 @@ class _Outcome(NamedTuple):
     Attributes:
         estimate: the estimate of the release.
         std: the public standard deviation of the outcome, in amounts; None if it is not stated.
-        design_effect: the factor of sampling variances.
+        design_effect: the factor by which sampling variances are multiplied because a unit may have
+            several rows.
     """
 
     estimate: Estimate
@@ -283,7 +284,7 @@ class _Outcome(NamedTuple):
 def _joint_multipliers(
     estimate: Estimate, effects: Sequence[_Effect], level: float
 ) -> tuple[float, float]:
-    """Return the multipliers of all differences, and of all ratios.
+    """Return multipliers for joint intervals of all differences and all ratios.
 
     The errors of the noise and of the samples are simulated. All treatments are compared with the
     same control, so they share the sampling error of this control.
@@ -321,7 +322,7 @@ def _joint_multipliers(
 
 
 def _check_std(std: float | None) -> None:
-    """Raise for a standard deviation that is not a number above 0."""
+    """Raise unless the standard deviation is a number above 0."""
     if std is None:
         return
     is_number = isinstance(std, (int, float)) and not isinstance(std, bool)
@@ -348,14 +349,14 @@ def _effect_columns(effect: _Effect, shape: tuple[int, ...]) -> dict[str, FloatA
 
 
 def design_effect(privacy: Privacy) -> int:
-    """Return the factor of the sampling variance for units with several rows."""
+    """Return the factor by which several rows per unit increase variances."""
     if privacy.unit_column is None:
         return 1
     return privacy.max_rows
 
 
 def _check_outcome(domain: Domain, measure: str) -> None:
-    """Raise if the outcome is weighted; then its sampling error is unknown."""
+    """Raise if the outcome is weighted, because its sampling error is unknown."""
     if type(domain.measure(measure)) is not Measure:
         raise refuse(
             "mean",

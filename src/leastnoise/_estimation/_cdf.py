@@ -6,22 +6,23 @@ Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i t
 least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
 level of the band. Then, with a probability equal to this level, all N_i and R_i lie within c
 sigma_i and c tau_i of their estimates simultaneously. Every share F_i = N_i / (N_i + R_i) then lies
-between the quotients of the ends. c is an order statistic of simulated releases of pure noise.
-Errors of least squares do not depend on the data, so the real error and the simulated errors are
-exchangeable. Therefore the coverage is at least the level for any noise, however few the
-simulations. The true function does not decrease, so the ends of the band are made non-decreasing.
-Every group has a separate c. Without simulations, each count gets an interval at the level 1 - (1 -
-level) / (2 n - 1), and c is the multiplier of this interval. Here level is the level of the band,
-and 2 n - 1 is the number of counts. Such a band is wider and takes less time.
+between the two quotients that are computed from the ends of these intervals. c is an order
+statistic of simulated releases of pure noise. Errors of least squares do not depend on the data, so
+the real error and the simulated errors are exchangeable. Therefore the coverage is at least the
+level for any noise, however few the simulations. The true function does not decrease, so the ends
+of the band are made non-decreasing. Every group has a separate c. Without simulations, each count
+gets an interval at the level 1 - (1 - level) / (2 n - 1), and c is the multiplier of this interval.
+Here level is the level of the band, and 2 n - 1 is the number of counts. Such a band is wider, but
+takes less time to compute.
 
 The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
 D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
 probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
 after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
 misses the quantile on either side with a probability of at most (1 - level) / 2, for any
-distribution of the values. D_i is a linear combination of counts, so its error is known. If u, b
-and t are the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 - p) u + p b - p (1 -
-p) t.
+distribution of the values. D_i is a linear combination of counts, so the variance of its error can
+be computed. If u, b and t are the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 -
+p) u + p b - p (1 - p) t.
 """
 
 import math
@@ -64,7 +65,7 @@ _MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each d
 
 
 class HasLeastSquares(Protocol):
-    """An estimate or a release: an object with least-squares estimates."""
+    """An object with least-squares estimates: an estimate or a release."""
 
     @property
     def library(self) -> str | None:
@@ -77,7 +78,8 @@ class HasLeastSquares(Protocol):
 def estimate_of(source: HasLeastSquares) -> Estimate:
     """Return the least-squares estimate of a release or an estimate.
 
-    Raise an error for a domain: the functions that request these statistics take a domain.
+    Raise an error for a domain, because only the functions that request a statistic in a workload
+    take a domain.
     """
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
@@ -116,7 +118,7 @@ class CumulativeQuery:
         return self.product.domain.kind(self.attribute).outside == "clip"
 
     def complement(self) -> Product:
-        """Return the queries for the number of rows after each cell but the last.
+        """Return queries that count the rows after each cell, except the last cell.
 
         There must be at least two cells.
         """
@@ -130,7 +132,7 @@ class CumulativeQuery:
         return replace(self.product, query_sets=sets)
 
     def reshape_answers(self, answers: FloatArray) -> FloatArray:
-        """Return the answers reshaped to groups by cells, the cells last."""
+        """Return the answers reshaped to groups by cells, with the cells last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
@@ -370,7 +372,7 @@ class Cdf(TabularMixin):
         )
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
-        """Return the quantiles whose intervals the band holds simultaneously."""
+        """Return quantiles with simultaneous intervals, which follow from the band."""
         checked_shares = [checked_share(share) for share in shares]
         last = len(self.values) - 1
         cells = []
@@ -514,8 +516,8 @@ def cdf(
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
         draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
-            1999, or to 199 for more than 33,000 cells. The band has its level with both numbers. If
-            0, nothing is simulated and the band is wider.
+            1999, or to 199 for more than 33,000 cells. The band has its level with either number of
+            draws. If it is 0, nothing is simulated and the band is wider.
         seed: the seed of the simulation, which is public.
 
     Returns:
@@ -587,7 +589,8 @@ def cdf(
 def _least_draws(level: float) -> int:
     """Return the least number of simulated releases for a band at ``level``.
 
-    A new error is at most the largest of these simulated errors with probability ``level`` or more.
+    With probability ``level`` or more, a new error is at most the largest of this number of
+    simulated errors.
     """
     return math.ceil(level / (1 - level) - 1e-9)
 
@@ -603,10 +606,9 @@ def _join_complements(cumulative: FloatArray) -> FloatArray:
 def _band_widths(
     estimate: Estimate, query: CumulativeQuery, draws: int, rank: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard error of each count, and each group's multiplier.
+    """Return the standard error of each count, and a multiplier for each group.
 
-    The half width of the band is the product of standard error and multiplier. Both numbers are
-    simulated.
+    The half width of the band at a count is the product of the two. Both numbers are simulated.
     """
     # The widths and the factor come from separate draws, so that the draws for the factor stay
     # exchangeable with the release.
@@ -629,9 +631,9 @@ def _union_bound_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard error of each count, and one multiplier for all.
 
-    The half width of the band is the product of standard error and multiplier. The multiplier
-    follows from the union bound over all counts, without a simulation. Half a step of the noise is
-    included.
+    The half width of the band at a count is the product of the two. The multiplier follows from the
+    union bound over all counts, without a simulation. The half width includes half a step of the
+    noise.
     """
     _, variances, complement_variances = cumulative_counts(estimate, query)
     measured = estimate.observation.measurements
@@ -652,8 +654,8 @@ def minimal_draws(estimate: Estimate, level: float, measure: str | None = None) 
 
     The number is 0 if the simulation would take too long.
 
-    The band is part of a release. The least number is determined by the level. ``measure`` is the
-    measure of the rows' weights.
+    The least number depends on the level of the band, which is part of the release. ``measure`` is
+    the measure of the rows' weights.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, measure))
@@ -702,7 +704,7 @@ def simulated_noise(
 
 
 def _share_of_sum(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
-    """Return ``part / (part + remainder)``, or ``empty`` where both are 0.
+    """Return ``part / (part + remainder)``, or ``empty`` if both numbers are 0.
 
     Both numbers are at least 0.
     """
@@ -747,8 +749,8 @@ def quantiles(
         InputError: the attribute is not a number; the measurements do not determine the counts; or
             a share or the level is out of range.
 
-    Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as
-        the release's own intervals do.
+    Guarantees: post-processing. Each interval covers its quantile with probability at least
+        ``level``, provided that the release's own intervals have their level.
 
     Edge cases: a group without rows has no quantiles; the interval for such a group has no meaning.
 

@@ -60,7 +60,7 @@ _WORST_CORRELATION = -1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ComparisonSubject:
-    """The quantity, the groups and the sources of a comparison, for titles and pages.
+    """The quantity, groups and sources of a comparison, for titles and pages.
 
     Attributes:
         sources: both releases or estimates, or the only one that has both groups.
@@ -129,17 +129,17 @@ class Differences(ComparisonMixin):
         subject: the compared quantity, groups and releases.
         by: the names of the columns of the groups.
         labels: the labels of the groups along each column of ``by``.
-        numbers: the columns, each with the shape of the groups. ``value`` and ``against`` are the
+        numbers: the columns, each with one number for each group. ``value`` and ``against`` are the
             two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) each have
-            columns for the standard error and the ends of the interval. Where ``ratio_bounded`` is
-            0, the interval of the ratio is unbounded because the interval of ``against`` contains
-            0. Suppose that two releases of surveys state the sampling errors of the same table.
-            Then ``difference_both_low`` and ``difference_both_high`` are the ends of the interval
-            for noise and samples together. ``ratio`` and ``lift`` have the same columns.
+            columns for the standard error and the ends of the interval. If ``ratio_bounded`` is 0,
+            the interval of the ratio is unbounded, because the interval of ``against`` contains 0.
+            Suppose that two releases of surveys state the sampling errors of the same table. Then
+            ``difference_both_low`` and ``difference_both_high`` are the ends of the interval for
+            noise and samples together. ``ratio`` and ``lift`` have the same columns.
             ``difference_sampling_std`` is the standard error of the samples.
         level: each interval contains its true value with this probability.
-        is_joint: whether the intervals are joint. Then, with probability ``level``, all differences
-            lie within their intervals. The same holds for all ratios.
+        is_joint: whether the intervals are simultaneous. Then, with probability ``level``, all
+            differences lie within their intervals. The same holds for all ratios.
         library: the library of the data frames; None if the data was no data frame.
     """
 
@@ -181,7 +181,7 @@ class HasSamplingErrors(Protocol):
 
 
 class ComparedQuantity(NamedTuple):
-    """One of the two compared quantities: its queries and its estimates.
+    """A compared quantity: its queries and its estimates by group.
 
     Attributes:
         quotient: the queries of the numerator and of the denominator.
@@ -207,7 +207,7 @@ def estimate_compared_quantity(
     names: tuple[str, ...],
     multiplier: float,
 ) -> ComparedQuantity:
-    """Return the estimates of one of the two compared quantities, by group.
+    """Return the estimates of a compared quantity, by group.
 
     ``multiplier`` is the half width of an interval in standard errors.
     """
@@ -240,7 +240,7 @@ def estimate_compared_quantity(
 
 
 class ComparedPair(NamedTuple):
-    """The two compared quantities of one release, and the correlation of errors."""
+    """The two compared quantities of a release, and their errors' correlation."""
 
     first: ComparedQuantity
     second: ComparedQuantity
@@ -260,7 +260,7 @@ class ComparedPair(NamedTuple):
     def errors_of_sides(
         self, answers: Mapping[Product, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the errors of both quantities due to simulated errors of answers.
+        """Compute both quantities' errors from simulated errors of answers.
 
         Each array has shape (draws, *shape of the groups).
         """
@@ -273,10 +273,10 @@ class ComparedPair(NamedTuple):
 def _error_of_quotient(
     side: ComparedQuantity, names: tuple[str, ...], answers: Mapping[Product, FloatArray]
 ) -> FloatArray:
-    """Return the errors of a quantity due to simulated errors of answers."""
+    """Compute a quantity's simulated errors from simulated errors of answers."""
 
     def errors_of(product: Product) -> FloatArray:
-        """Return the errors of a product; each attribute has an axis."""
+        """Return the errors of a product's answers, with an axis per attribute."""
         draws = answers[product]
         group_axes = expand(product, draws[0], names).shape
         return draws.reshape(len(draws), *group_axes)
@@ -308,7 +308,7 @@ def estimate_compared_pair(
 
 
 def pair_covariances(estimate: Estimate) -> PairCovariances:
-    """Return an object that computes covariances between answers."""
+    """Return an object that computes covariances between a release's answers."""
 
     def variances_of(product: Product) -> FloatArray:
         """Return the variances of the answers to a product."""
@@ -377,7 +377,7 @@ def _comparison_columns(
     correlation: FloatArray,
     shape: tuple[int, ...],
 ) -> dict[str, FloatArray]:
-    """Return the columns of a comparison: values, difference, ratio and lift."""
+    """Return a comparison's columns: values, difference, ratio and lift."""
     difference = _difference(first, second, correlation)
     ratio = quotient_interval(first.estimated, second.estimated, correlation)
     is_bounded = np.isfinite(ratio.low) & np.isfinite(ratio.high)
@@ -423,7 +423,7 @@ def _in_one_unit(
 
 
 def _in_amounts(quantity: ComparedQuantity) -> ComparedQuantity:
-    """Return a compared quantity with its units converted to amounts."""
+    """Return a compared quantity, converted from units of its measure to amounts."""
     scaled = quantity.estimated._replace(
         value=quantity.estimated.value * quantity.unit,
         low=quantity.estimated.low * quantity.unit,
@@ -465,8 +465,8 @@ def compare_groups(
         mean: compare means of this measure.
         sum: compare sums of this measure.
         share: compare shares of rows with these cells, such as ``{"status": "active"}``.
-        count: compare counts of "rows" or of privacy "units". It is used without ``mean``, ``sum``
-            and ``share``.
+        count: compare counts of "rows" or of privacy "units". It applies only if ``mean``, ``sum``
+            and ``share`` are None.
         by: compare within each of these groups: attributes, or mappings such as ``{"store":
             ln.level("region")}``.
         level: the confidence level of each interval; None for the level of the release.
@@ -482,8 +482,8 @@ def compare_groups(
             an answer or its error.
 
     Guarantees: post-processing. The covariances of the errors are exact. So, for any counts, the
-    intervals of comparisons cover their true values about as often as the intervals of the release
-    do.
+        intervals of comparisons cover their true values about as often as the intervals of the
+        release do.
 
     Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
 
@@ -531,7 +531,7 @@ def _compare_separately(
     by: By,
     level: float,
 ) -> Differences:
-    """Compare each of some groups with the same group, with joint intervals.
+    """Compare each of several groups with the same group, with joint intervals.
 
     The arguments are as for `compare_groups`.
     """
@@ -597,7 +597,7 @@ def _compare_separately(
 
 
 def products_of_pairs(pairs: Sequence[ComparedPair]) -> list[Product]:
-    """Return the tables of all quantities that some pairs compare."""
+    """Return the tables that contain the quantities of some compared pairs."""
     products = []
     for pair in pairs:
         for side in (pair.first, pair.second):
@@ -619,7 +619,7 @@ def ratio_errors(
 
 
 def stack_columns(columns: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
-    """Return columns with a first axis for the separately compared groups."""
+    """Stack the columns of separately compared groups along a new first axis."""
     return {name: np.stack([numbers[name] for numbers in columns]) for name in columns[0]}
 
 
@@ -658,8 +658,8 @@ def compare_releases(
     You can, for example, compare this year with last year. Releases with separate payments have
     independent noise, so their variances are added. Two releases of one payment, such as two
     periods of a series, share noise. A release also shares noise with a later release that uses its
-    measurements. The intervals of two releases that share noise are as wide as any correlation can
-    make them. To compare periods exactly, use `compare_groups` on the later release.
+    measurements. The intervals of two releases that share noise are wide enough for any correlation
+    of this noise. To compare periods exactly, use `compare_groups` on the later release.
 
     Args:
         release: the release whose numbers are compared.
@@ -668,8 +668,8 @@ def compare_releases(
         mean: compare means of this measure; both releases need it.
         sum: compare sums of this measure.
         share: compare shares of rows with these cells, such as ``{"status": "active"}``.
-        count: compare counts of "rows" or of privacy "units". It is used without ``mean``, ``sum``
-            and ``share``.
+        count: compare counts of "rows" or of privacy "units". It applies only if ``mean``, ``sum``
+            and ``share`` are None.
         where: only rows with these cells, such as ``{"sex": "F"}``.
         by: compare within each of these groups, which both releases must have.
         level: the confidence level of each interval; None for the level of the first release.
@@ -844,7 +844,7 @@ def _estimate_selected_rows(
 def _with_group_axes(
     quantity: ComparedQuantity, names: tuple[str, ...], groups: Mapping[str, QuerySet]
 ) -> ComparedQuantity:
-    """Return a compared quantity whose arrays have only the axes of its groups."""
+    """Return a compared quantity without the axes of selected attributes."""
     group_axes = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [quantity.estimated.value.shape[axis] for axis in group_axes]
     reshaped = quantity.estimated._replace(
@@ -870,7 +870,7 @@ def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
 
 
 def _have_common_noise(first: Estimate, second: Estimate) -> bool:
-    """Return whether two estimates use a common payment or common noise."""
+    """Return whether two estimates share a payment, or have noise in common."""
     if first.receipts and second.receipts:
         return bool({*first.receipts} & {*second.receipts})
     numbers = [_measured_numbers(estimate.observation) for estimate in (first, second)]

@@ -2,7 +2,7 @@
 
 The cells of the finest table are rounded down or up to whole numbers. Every cell of every other
 table is the sum of rounded cells. This sum is the true sum, rounded down or up (Cox 1987). Such a
-rounding always exists if the tables nest, and also for two tables that cross. For other tables,
+rounding always exists if the tables are nested, and for two tables that cross. For other tables,
 some sums may have to differ by more than 1. These sums then differ by as little as possible.
 """
 
@@ -25,7 +25,7 @@ _SOLVER_SECONDS = 60.0  # time limit of the solver; after it, the solver's best 
 
 
 def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Product]) -> IntArray:
-    """Round cells so that each sum of a table is rounded down or up too.
+    """Round cells such that the sums in all tables are also rounded down or up.
 
     Args:
         cells: the estimates of the finest table, in rounding steps; the shape is the shape of the
@@ -55,7 +55,7 @@ def round_controlled(cells: FloatArray, finest: Product, products: Sequence[Prod
 def _choose_raised(
     fractions: FloatArray, is_fractional: np.ndarray, sum_positions: Sequence[IntArray]
 ) -> FloatArray:
-    """Return an array that is 1 for each cell to round up, else 0.
+    """Return an array with 1 for each cell to round up, and 0 for the others.
 
     Args:
         fractions: the fractional part of each cell.

@@ -23,10 +23,10 @@ _LARGEST_COVARIANCE = 0.25  # the largest absolute covariance of two measures on
 class Correlations(GroupIntervals):
     """Correlations and covariances of all pairs of some measures, by group.
 
-    Correlations and covariances describe the rows that have a value of every one of the measures,
-    and not a population from which the rows were drawn. So covariances are divided by the number n
-    of these rows, not by n - 1. Arrays have the shape of the groups along ``by``, whose last key is
-    the pair.
+    Correlations and covariances describe the rows that have values of all the measures, and not a
+    population from which the rows were drawn. So covariances are divided by the number n of these
+    rows, not by n - 1. Arrays have the shape of the groups along ``by``, whose last key is the
+    pair.
 
     Attributes:
         measures: the measures.
@@ -92,9 +92,9 @@ def correlations(
 ) -> Correlations:
     """Estimate covariances and correlations of all pairs of measures by group.
 
-    The estimates describe the rows that have a value of every one of the measures. Three kinds of
-    measured numbers are used: the number of these rows, the sums of deviations, and the sums of
-    products of deviations.
+    The estimates describe the rows that have values of all the measures. Three kinds of measured
+    numbers are used: the number of these rows, the sums of deviations, and the sums of products of
+    deviations.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -111,9 +111,10 @@ def correlations(
             not exist.
 
     Guarantees: post-processing. Intervals come from the delta method, with the multiplier of the
-        release's own intervals. The interval contains all values that the bounds allow if the count
-        is not significantly above 0. For a correlation, this also applies to its variances.
-        Intervals cover with about probability ``level`` or more.
+        release's own intervals. If the count is not significantly above 0, the interval contains
+        all values that the bounds allow. The interval of a correlation contains all these values
+        also if a variance is not significantly above 0. An interval covers the true value with a
+        probability of about ``level`` or more.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],

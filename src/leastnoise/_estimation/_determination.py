@@ -41,8 +41,8 @@ class Determination(GroupIntervals):
     """The share of the variance of a measure that a regression explains.
 
     This share is R^2, the coefficient of determination, of the least-squares regression with
-    intercept. It describes the rows that have a value of every one of the measures, not a
-    population. Arrays have the shape of the groups along ``by``.
+    intercept. It describes the rows that have values of all the measures, not a population. Arrays
+    have the shape of the groups along ``by``.
 
     Attributes:
         response: the measure that is explained.
@@ -100,8 +100,9 @@ def r_squared(
     """Estimate R^2 of a least-squares regression with an intercept, by group.
 
     R^2 is the share of the variance of a measure that the predictors explain, among the rows that
-    have a value of every one of the measures. It needs the sum of squares of the response, which is
-    measured for `r_squared_queries` and `correlation_queries`, and not for `regression_queries`.
+    have values of all the measures. Its computation needs the sum of squares of the response. This
+    sum is measured for `r_squared_queries` and `correlation_queries`, and not for
+    `regression_queries`.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -123,7 +124,7 @@ def r_squared(
         It uses the delta method to second order, because the first order vanishes at R^2 = 0. The
         interval extends from 0 to 1 in three cases: the group has too few rows, the variance of the
         response is not significantly above 0, or the smallest eigenvalue of the normal equations is
-        not. Intervals cover with about probability ``level`` or more.
+        not. An interval covers the true R^2 with a probability of about ``level`` or more.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -157,7 +158,7 @@ def r_squared(
 def expected_determination(
     plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
 ) -> FloatArray:
-    """Return the half widths of intervals of R^2 that a plan without data expects.
+    """Return the expected half widths of intervals of R^2, before any data.
 
     Args:
         plan: the plan.
@@ -192,7 +193,7 @@ def determination_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 
 
 def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
-    """Return the factor of interval widths, and whether noise leaves R^2 clear.
+    """Return the factor of interval widths, and whether R^2 is clear of noise.
 
     The normal equations must meet the same conditions as for coefficients.
     """
@@ -212,7 +213,7 @@ def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
 
 
 def _clear_columns(estimated: EstimatedMoments, stretch: FloatArray) -> dict[str, FloatArray]:
-    """Return R^2 with interval and error in groups whose noise leaves it clear.
+    """Return R^2, interval and error in groups where R^2 is clear of the noise.
 
     Let x be the true R^2, and N the covariance matrix of the error e of the effects v. Let T =
     |v|^2 be the R^2 of the noisy moments. Then T has the mean x + tr N and the variance Q + 4 x a,

@@ -4,12 +4,12 @@ Suppose that the choices of the mechanism (the regime, the buckets) are given. T
 answer has two parts. *Noise* was added for privacy; its variance is exact if the shrinkage factors
 are taken as fixed. *Approximation* is the error from cells that are treated as equal although they
 differ. The approximation error depends on the data and is estimated from the same noisy numbers.
-For shrunk answers, the approximation error is estimated from the distances between differences and
-their posterior means, as far as noise does not explain these distances. The changes to make blocks
-consistent also count as approximation.
+For shrunk answers, the approximation error is estimated from the distances between the measured
+differences and their posterior means, less the part of these distances that noise explains. The
+changes that make blocks consistent also count as approximation error.
 
 Levels of blocks are shrunk to their posterior means. If a second step measured buckets, the
-posterior means are conditional on the results of the two steps.
+posterior means use the results of both steps.
 
 All estimates are functions of noisy and public numbers only.
 
@@ -46,7 +46,7 @@ _QUERIES_PER_BATCH = 2**9  # queries in a batch
 
 
 def chunks(length: int, largest_size: int) -> Iterator[slice]:
-    """Yield consecutive slices of at most ``largest_size`` up to ``length``."""
+    """Yield slices of at most ``largest_size`` that cover 0 to ``length``."""
     return (slice(start, start + largest_size) for start in range(0, length, largest_size))
 
 
@@ -66,7 +66,7 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
 
 
 def spread_evenly(run_counts: FloatArray, run_lengths: IntArray) -> FloatArray:
-    """Return cells with the count of each run divided evenly among its cells."""
+    """Return cells such that each run's count is divided evenly among its cells."""
     return np.repeat(run_counts / run_lengths, run_lengths)
 
 
@@ -119,7 +119,10 @@ class RowErrors:
         return np.concatenate(batches, axis=-1)
 
     def _of_intervals(self, first_cells: IntArray, stop_cells: IntArray) -> FloatArray:
-        """Return the error variances of sums over half-open intervals of cells."""
+        """Return the error variances of sums over intervals of cells.
+
+        The intervals exclude their stop cells.
+        """
         edges, positions = np.unique(np.concatenate([first_cells, stop_cells]), return_inverse=True)
         if len(edges) <= _MOST_EDGES and len(edges) < len(first_cells):
             return self._of_edge_pairs(
@@ -144,7 +147,7 @@ class RowErrors:
 
 
 def _bucket_factor(block: Block) -> tuple[Coarse, FloatArray]:
-    """Return the bucket queries of a block, and the weight of each query."""
+    """Return a block's queries on buckets, and the weight of each query."""
     (factor,) = block.factors
     if not isinstance(factor.operator, Coarse):
         raise TypeError(factor.operator)
@@ -200,8 +203,8 @@ class BucketExpansion:
     def cells(self) -> FloatArray:
         """The estimated cells, (n,), bounded by the counts of enclosing blocks.
 
-        After bounding, no aligned block has a negative count, or a larger count than the block that
-        contains it.
+        After bounding, no aligned block has a negative count, or a larger count than the next
+        larger block around it.
         """
         halving = HalvingTree(self.buckets.size)
         return halving.cells_of(halving.differences(self.even))
@@ -213,7 +216,7 @@ class BucketExpansion:
         return Answer(values, noise, np.full(product.shape, np.nan))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """Return the fraction of each bucket that lies below each edge.
+        """Return the fraction of each bucket that lies before each edge.
 
         The shape is (edges, buckets).
         """
@@ -301,16 +304,16 @@ class Posterior:
     def cells(self) -> FloatArray:
         """Posterior means of cells, (n,), bounded by the counts of enclosing blocks.
 
-        After bounding, no block has a negative count, or a larger count than the block that
-        contains it.
+        After bounding, no block has a negative count, or a larger count than the next larger block
+        around it.
         """
         return self.halving.cells_of(self.mean)
 
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with their noise and approximation errors.
 
-        The noise variance is conditional on the shrinkage factors. The approximation error includes
-        the errors by `checked_errors` and the changes to make blocks consistent.
+        The noise variance is computed for fixed shrinkage factors. The approximation error includes
+        the errors that `checked_errors` estimates, and the changes that make blocks consistent.
         """
         values = answers_of(product, self.cells)
         noise, all_errors = self._variances(product)
@@ -339,7 +342,7 @@ def _bucket_rows(buckets: Coarse, halving: HalvingTree) -> Any:
 
 
 class _PosteriorErrors:
-    """The covariance of posterior errors: by noise only, and in total.
+    """The error covariance of posterior means: from noise only, and in total.
 
     The methods return the two kinds along a new first axis.
     """
@@ -363,7 +366,7 @@ class _PosteriorErrors:
         self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
     def _split(self, rows: Any) -> list[FloatArray]:
-        """Return ``rows`` times V R' for three V: fitted, noise and total error."""
+        """Return ``rows`` times V R' for each V: as fitted, of noise, of total error."""
         return np.split((rows @ self._crossed).toarray(), 3, axis=1)
 
     def variances(self, rows: Any) -> FloatArray:

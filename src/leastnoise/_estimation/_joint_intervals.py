@@ -1,12 +1,12 @@
 """Multipliers of simultaneous intervals, from simulated noise.
 
 Let e_i be the errors of some estimates, and s_i their standard errors. Let c be a quantile of max_i
-|e_i| / s_i, at the level of the intervals. Then with that probability all true values lie within c
-s_i of their estimates simultaneously. c is an order statistic of simulated noise. For any noise,
-the coverage is at least the level, up to the errors of the delta method for quotients. The band of
-a distribution function has the same property. If the simulation would be too large, the union bound
-is used: every interval gets an equal part of the error probability, so the intervals are slightly
-wider.
+|e_i| / s_i, at the level of the intervals. Then, with a probability equal to this level, all true
+values lie within c s_i of their estimates simultaneously. c is an order statistic of simulated
+noise. For any noise, the coverage is at least the level, up to the errors of the delta method for
+quotients. The band of a distribution function has the same property. If the simulation would be too
+large, the union bound is used: every interval gets an equal part of the error probability, so the
+intervals are slightly wider.
 """
 
 import math
@@ -30,7 +30,7 @@ _MOST_SIMULATED = 2**22
 def simulate_answers(
     estimate: Estimate, products: Sequence[Product]
 ) -> dict[Product, FloatArray] | None:
-    """Return simulated errors of the answers to some products.
+    """Return simulated errors of the answers to the queries of some products.
 
     In each draw, all products get the same simulated noise.
 
@@ -78,7 +78,7 @@ def joint_multiplier(
 
     Args:
         errors: simulated errors, shape (draws, *stds.shape); None without a simulation.
-        stds: the standard errors; NaN for unbounded intervals, which always hold.
+        stds: the standard errors; NaN for unbounded intervals, which contain every value.
         noise: the kind of noise.
         level: the probability that all intervals contain their true values.
     """

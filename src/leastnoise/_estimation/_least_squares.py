@@ -45,8 +45,7 @@ from leastnoise._workload import Product, Statistic, Workload, table_of_all_cell
 class OneSidedBounds:
     """Estimated lower and upper bounds of the true answers, with errors.
 
-    The bounds hold for any amount that the answers do not include. All arrays have the product's
-    shape.
+    The bounds are valid whatever amount the answers leave out. All arrays have the product's shape.
     """
 
     lower: FloatArray
@@ -67,9 +66,9 @@ class Answer:
 
     All arrays have the product's shape, in rows or units of its measure.
 
-    A value that differs from a whole number only by floating-point rounding becomes that number.
-    If ``centre`` is not None, intervals are centred at ``centre``, with the width due to noise. If
-    ``true_bounds`` is not None, intervals extend to these bounds.
+    A value that differs from a whole number only by floating-point rounding becomes that number. If
+    ``centre`` is not None, intervals are centred at ``centre``, and their width covers the noise.
+    If ``true_bounds`` is not None, intervals extend to these bounds.
     """
 
     values: FloatArray
@@ -87,7 +86,7 @@ class Answer:
 
     @property
     def std(self) -> FloatArray:
-        """Standard errors: from noise and, if it is known, from approximation."""
+        """Standard errors: from noise and, if its size is known, approximation."""
         if self.approximation_std is None:
             return self.noise_std
         return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
@@ -181,7 +180,7 @@ class Estimate:
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def covariance_of(self, measure: str | None) -> Covariance:
-        """Return the error covariance of counts (None) or the sums of a measure.
+        """Return the error covariance of counts (None) or of sums of a measure.
 
         The covariance object also decides which queries can be answered.
         """
@@ -396,11 +395,11 @@ class Finding:
 
     @property
     def executed_steps(self) -> CatalogueText:
-        """The catalogue key of the text on the executed steps, with its values."""
+        """The catalogue key of the text about the executed steps, with its values."""
         return "", {}
 
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002 - no texts
-        """Return the catalogue texts on errors that intervals do not cover."""
+        """Return the catalogue texts about errors that intervals do not cover."""
         return []
 
     def facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Non-negative consistent tables of the largest likelihood.
+"""Non-negative consistent tables with the largest likelihood.
 
 The tables are published in addition to the unbiased tables.
 
@@ -9,8 +9,8 @@ for each attribute set tau. The result is the point nearest to these components:
     subject to  every cell of every requested table >= 0,  v(empty) = max(u(empty), 0)
 
 The total is fixed, because otherwise clipping negative noise would increase it. Multipliers y_T >=
-0, one for each cell, give v(tau): it is u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The
-dual, whose slopes are the cells at v, is maximised by L-BFGS-B.
+0, one for each cell, give v(tau): it is u(tau) + 1/w(tau) * sum of the tau parts of the y_T.
+L-BFGS-B maximises the dual function, whose gradient has the cells of the tables at v.
 
 Cells that are still negative are corrected exactly: all components except the total are multiplied
 by 1 - a. The multiplication mixes every table with the uniform table, so the tables stay
@@ -217,7 +217,7 @@ def residual_precisions(
 def _groups(
     maximal_tables: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
 ) -> list[_EqualShapeTables]:
-    """Return the tables grouped by shape, for joint computation."""
+    """Return the tables in groups of equal shape, for joint computation."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in maximal_tables:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
@@ -245,7 +245,7 @@ def nearest_tables(
 
     Distances are weighted by the precisions; the total does not change.
 
-    If there are many cells, there are fewer rounds, to bound the time.
+    If there are many cells, fewer iterations are run, to limit the time.
     """
     total = max(float(components[()]), 0.0)
     if total == 0:
@@ -290,7 +290,7 @@ def _nearest_components(
         return np.concatenate([group.cells(vector).reshape(-1) for group in groups])
 
     def change_of_components(multipliers: FloatArray) -> FloatArray:
-        """Return the change of the components that the multipliers cause."""
+        """Return the change of the components that multipliers of the cells cause."""
         pull = np.zeros_like(unbiased)
         for group, of_group in zip(
             groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True

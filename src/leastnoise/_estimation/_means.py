@@ -104,12 +104,13 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
             measure does not exist.
 
     Guarantees: post-processing. Fieller intervals cover each true mean with probability at least
-    ``level``, provided that the multiplier of the release's intervals does. If the count is not
-    significantly above 0, the interval has the public bounds of the measure as its ends.
+        ``level``, provided that the release's own intervals cover with this probability. If the
+        count is not significantly above 0, the interval has the public bounds of the measure as its
+        ends.
 
     Source: Fieller 1954. The method assumes that the noise of the sums and of the counts is
-    uncorrelated. If the plan measures distances from both bounds, centred sums are used, whose
-    noise is uncorrelated with the counts.
+        uncorrelated. If the plan measures distances from both bounds, centred sums are used, whose
+        noise is uncorrelated with the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -178,7 +179,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 
 def _require_count(plan: Measurements, measure: str) -> str:
-    """Return the measure with the number of values; raise if unmeasured."""
+    """Return the measure that counts a measure's values; raise if unmeasured."""
     number = plan.domain.count_of(measure)
     if number is not None and equations(plan, measure) and equations(plan, number):
         return number
@@ -216,7 +217,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Return a sentence that names the measured weighted means, or ""."""
+    """Return a sentence that names the measured weighted means, or "" if none."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -233,7 +234,7 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
 def changes(
     source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
 ) -> Changes:
-    """Estimate difference and ratio of each period to an earlier period.
+    """Estimate the difference and ratio of each period to an earlier period.
 
     The compared numbers are counts of rows. An example is the change from year to year.
 
@@ -254,11 +255,11 @@ def changes(
             not determine the counts by period.
 
     Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
-    ``level``, provided that the multiplier of the release's intervals does. If the earlier count is
-    not significantly above 0, the interval is unbounded.
+        ``level``, provided that the release's own intervals cover with this probability. If the
+        earlier count is not significantly above 0, the interval is unbounded.
 
     Source: Fieller 1954, applied to the later count minus the part of its noise that is common with
-    the earlier count.
+        the earlier count.
 
     >>> domain = ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month"))
     >>> plan = ln.plan(ln.queries(domain, month="identity"), ln.PureDP(1))

@@ -141,7 +141,8 @@ def fit_mixture(
 ) -> Mixture:
     """Fit a mixture to noisy tables of ``total`` rows.
 
-    The fit starts from a distribution along every attribute; all its cells are above 0.
+    ``total`` is the estimated number of rows. The fit starts from one distribution along every
+    attribute, whose cells are all above 0.
     """
     noise = np.random.default_rng(_SEED).standard_normal(
         (sum(map(len, initial_shares)), components)
@@ -159,7 +160,7 @@ def refit_mixture(
 ) -> Mixture:
     """Fit a mixture again, to the same tables with other noise.
 
-    The fit runs for ``rounds`` rounds, starting from the mixture and its penalty.
+    The new fit runs for ``rounds`` rounds. It starts from the given mixture and its penalty.
     """
     logits, weights = (
         np.log(np.maximum(shares_of, 1e-12))
@@ -184,9 +185,9 @@ def _join_tables(
     products are faster than many small ones.
 
     Returns:
-        Three values for each joined table: the parts along every axis; the counts, of shape (cells
-        of all axes but the last, cells of the last); and, for every cell of the last axis, the
-        number of rows in units of the noise.
+        Three values for each joined table: the attributes' parts along every axis; the counts, of
+        shape (cells of all axes but the last, cells of the last); and, for every cell of the last
+        axis, the number of rows in units of the noise.
     """
     joined = []
     first_parts = []
@@ -309,7 +310,7 @@ class _Fit:
     ) -> tuple[float, FloatArray, FloatArray]:
         """Return the sum of squared residuals, and half its two gradients.
 
-        The first gradient is with respect to the distributions. It still has to be multiplied by
+        The first gradient is with respect to the distributions. The caller has to multiply it by
         the shares. The second gradient is with respect to the shares.
         """
         parts = self.parts
@@ -413,7 +414,7 @@ class _Fit:
         return self.mixture(penalty)
 
     def round(self, penalty: float, learning_rate: float) -> float:
-        """Do one step of Adam; return the mean squared residual before it."""
+        """Do one step of Adam; return the mean squared residual before the step."""
         along, shares = self.distributions()
         squares, derivatives, pull = self.slopes(along, shares)
         self.step(along, shares, derivatives, pull, penalty, learning_rate)

@@ -3,12 +3,12 @@
 The stated errors include the error of the model.
 
 If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
-fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Answers lie between
-the model and the measurements, at the point where an unbiased estimate of the squared error is
-least. On bins, this point is chosen separately for each class of cells of similar size. For large
-cells, the measurement is often better than the model; for small cells, it rarely is. The published
-errors are based on the same estimates of the squared error. For these estimates, noise of the same
-size is added to the tables once more, and the model is refitted to the noisier tables.
+fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Each answer lies
+between the model and the measurement, at the point where an unbiased estimate of the squared error
+is least. On bins, this point is chosen separately for each class of cells of similar size. For
+large cells, the measurement is often better than the model; for small cells, it rarely is. The
+published errors are based on the same estimates of the squared error. For these estimates, noise of
+the same size is added to the tables once more, and the model is refitted to the noisier tables.
 
 Records that agree with a release are rows of codes, made from a model by systematic rounding. Each
 component of the mixture gets a whole number of records, and so does each value of an attribute
@@ -192,7 +192,7 @@ class NoisyTables:
         )
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Return a mixture for each noise, refitted after the noise is added.
+        """Return the mixtures refitted after each of several noises is added.
 
         The refits run on several cores. The results are identical for any number of cores.
         """
@@ -286,9 +286,9 @@ class _ResidualSums:
 class ModelEstimator:
     """Answers from a mixture that was fitted to noisy binned tables.
 
-    The estimates are moved towards the tables where that lowers the error.
+    The estimates are moved towards the tables where this reduces the error.
 
-    ``requested`` are the widest requested tables. The estimates are moved only if all of these
+    ``requested`` has the widest requested tables. The estimates are moved only if all of these
     tables were measured.
     """
 
@@ -339,11 +339,12 @@ class ModelEstimator:
 
     @cached_property
     def _shrinkage(self) -> FloatArray:
-        """The kept fraction of each measured residual, shape (3, size classes).
+        """The fraction of each measured residual to keep, shape (3, size classes).
 
         The axes are tables of one to three attributes, and classes of cells by their fitted counts.
         The fraction is 1 minus a ratio. The numerator is the noise that the model does not follow,
-        plus two standard errors. The denominator is the squared gap.
+        plus two standard errors. The denominator is the squared difference between the measured
+        counts and the model's counts.
         """
         sums = self._residual_sums
         unfollowed = np.maximum(sums.noise - sums.covariance, 0)
@@ -367,9 +368,9 @@ class ModelEstimator:
         return self._mean_squared_error(self._shrinkage)
 
     def _mean_squared_error(self, shrinkage: FloatArray) -> FloatArray:
-        """Return mean squared errors of the model for kept fractions of residuals.
+        """Return the model's mean squared errors if fractions of residuals are kept.
 
-        They are the estimated risk minus the part that refits to other noise explain.
+        The errors are the estimated risk, minus the part that refits to other noise explain.
 
         Args:
             shrinkage: the kept fraction of each measured residual, shape (3, size classes).
@@ -419,9 +420,10 @@ class ModelEstimator:
 
     @cached_property
     def _is_fully_measured(self) -> bool:
-        """Whether every largest requested table was measured.
+        """Whether all of the widest requested tables were measured.
 
-        Every pair of attributes with several cells is measured.
+        Tables of up to two attributes need no check, because every pair of attributes with several
+        cells is measured.
         """
         return all(
             len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
@@ -486,10 +488,10 @@ class ModelEstimator:
         return _apply_public_facts(answer, product, self.impossible, self.public)
 
     def _model_error_variances(self, product: Product) -> FloatArray:
-        """Return the variance of each answer that the model error causes.
+        """Return the variance that the model's error adds to each answer.
 
-        The variances depend on the size class of a cell. For unmeasured tables, typical variances
-        are returned.
+        The variances depend on the size class of a cell. For unmeasured tables, the result has
+        typical variances.
         """
         # The variance has three parts: chance; a part of the cell itself; and, for the cells of a
         # bin, a part for the possibility that all rows of the bin are in one cell.
@@ -529,7 +531,7 @@ class ModelEstimator:
     def _possible_ranges(
         self, names: Names, table: NoisyTable, bin_counts: FloatArray
     ) -> FloatArray:
-        """Return the largest minus the least possible count of each cell.
+        """Return the largest minus the smallest possible count of each cell.
 
         A cell has at most as many rows as each of its values. It has at least the rows of its bin
         that exceed the largest possible counts of the other cells. The measured counts of values
@@ -580,7 +582,7 @@ def _apply_public_facts(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts],
 ) -> Answer:
-    """Return an answer with no error where public facts determine it.
+    """Set answers that public facts determine to their values, with error 0.
 
     The public facts are impossible cells, which get the value 0, and public counts.
     """
@@ -608,7 +610,7 @@ def _apply_public_facts(
 class ShrunkToModel:
     """Tables between the least-squares tables and a fitted mixture.
 
-    ``tables`` are the widest requested tables.
+    ``tables`` has the widest requested tables.
     """
 
     least_squares: Estimate
@@ -678,10 +680,10 @@ class ShrunkToModel:
 
     @cached_property
     def _relative_gaps(self) -> dict[Names, float]:
-        """The squared distance to the model of each component, relative to the mean.
+        """For each component, the squared distance to the model over the mean one.
 
         Only sets of several attributes are included. Each ratio is reduced by three standard
-        errors, to at least 1.
+        errors, but not below 1.
         """
         # Only the components of these sets are moved. A separate fraction for each component would
         # overfit its noise.
@@ -718,9 +720,9 @@ class ShrunkToModel:
 
     @cached_property
     def _published(self) -> tuple[float, ConsistentNonNegativeTables, float]:
-        """The fraction of least estimated risk, the tables there, and the risk.
+        """The fraction with the least estimated risk, its tables, and this risk.
 
-        The risk is the squared error of the tables in units of the noise.
+        The risk is an estimate of the tables' squared error, in units of the noise.
         """
         parts = self._parts
         precision = self._precision
@@ -792,7 +794,7 @@ class ShrunkToModel:
     def estimate(self, product: Product) -> Answer:
         """Return answers from the published tables, or else from the model.
 
-        The model answers products whose attributes are in none of the tables.
+        The model answers a product if no table contains all its attributes.
         """
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
@@ -830,7 +832,7 @@ def _components(
 
 
 def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
-    """Return all cells of a table, including hidden cells, and the RMS error.
+    """Return a table's cells, including hidden cells, and the RMS error.
 
     Hidden cells that the release does not determine are set to 0.
     """
@@ -900,9 +902,9 @@ def draw_records(
 ) -> IntArray:
     """Return synthetic records as codes, in random order, shape (rows, n).
 
-    Rows with impossible combinations of codes are drawn again. If a public group has too many rows,
-    some of its rows get the codes of groups with too few rows. Only the attributes of the public
-    counts change.
+    Rows with impossible combinations of codes are replaced by new draws. If a public count is
+    exceeded by the records of its group, some of these records get the codes of groups with too few
+    records. Only the attributes of the public counts change.
     """
     codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
     for again in range(_MOST_REDRAWS + 1):
@@ -934,7 +936,7 @@ def _project_to_public_counts(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Change the fewest records such that public counts hold; edit in place.
+    """Edit the fewest records such that public counts hold, in place.
 
     Afterwards, every group has its public share of the rows.
     """
@@ -1005,7 +1007,7 @@ def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntA
 
 
 def round_systematically(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
-    """Return integers that sum to ``total``, by systematic sampling.
+    """Round shares to integers that sum to ``total``, by systematic sampling.
 
     Each integer differs from its exact share of the total by less than one, and is an unbiased
     estimate of that share.

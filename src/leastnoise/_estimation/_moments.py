@@ -26,7 +26,7 @@ _GROUPS_AT_ONCE = 2**11  # their matrices of 12 rows, one for each coefficient, 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EstimatedMoments:
-    """Estimated moment matrices of each group, with their standard errors.
+    """Estimated moment matrices by group, with their standard errors.
 
     Attributes:
         scales: the scales of the moments.
@@ -80,7 +80,7 @@ class EstimatedMoments:
     def in_parts(
         self, columns_of: Callable[["EstimatedMoments"], dict[str, FloatArray]]
     ) -> dict[str, FloatArray]:
-        """Return columns with one row per group, computed in batches of groups."""
+        """Return numbers by group as columns, computed in batches of groups."""
         starts = range(0, len(self.moments), _GROUPS_AT_ONCE)
         parts = [columns_of(self.of_groups(slice(at, at + _GROUPS_AT_ONCE))) for at in starts]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -95,7 +95,7 @@ class EstimatedMoments:
         return np.asarray(self.multiplier * longer)
 
     def scaled_covariance(self, first: Gradient, second: Gradient) -> FloatArray:
-        """Return the error covariance of two functions, times multiplier squared."""
+        """Return two functions' error covariance, times the squared multiplier."""
         longer = self.scales.covariance(first, second, self.interval_noise)
         return np.asarray(self.multiplier**2 * longer)
 
@@ -169,7 +169,9 @@ def expected_moments(
     stds: Mapping[Entry, float],
     level: float,
 ) -> EstimatedMoments:
-    """Return stated moments with the noise of a plan, as if no noise had changed them.
+    """Combine stated moments with the noise of a plan, without noisy changes.
+
+    The moments stay as stated, as if no noise had changed them.
 
     Args:
         plan: the plan.

@@ -12,9 +12,10 @@ Tables with levels are made to agree from the total down, in time linear in the 
 table, the finest, has the cells or the groups of levels. All other tables are sums of this table.
 The finest table is estimated attribute by attribute and level by level. The estimates of the groups
 within a larger group are moved to the nearest numbers (least squares) that add up to the number of
-the larger group. If requested, all numbers are at least 0. Whole numbers are differences of rounded
-cumulative sums. So each number changes by less than one, and so does the sum of any run of
-neighbours. All tables are sums of the finest table, so they agree.
+the larger group. If requested, all numbers are at least 0. Whole numbers are computed as
+differences of rounded cumulative sums. So each number changes by less than one, and the sum of any
+run of neighbours also changes by less than one. All tables are sums of the finest table, so they
+agree.
 
 The cells of the joint table come from non-negative least squares: no cell is below 0, and the cells
 explain all measurements best.
@@ -96,7 +97,7 @@ class ConsistentCells:
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
-    """Return, for each attribute of a table, the group index of each cell.
+    """Return, by attribute of a table, the number of the group of each cell.
 
     The queries of the table must partition the cells.
     """
@@ -105,9 +106,9 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return group values along an axis of cells.
+    """Spread values of groups along an axis of cells.
 
-    The first cell of a group has its value; the other cells have 0.
+    The first cell of a group gets its value; the other cells get 0.
     """
     if values.shape[axis] == len(groups):
         return values
@@ -119,7 +120,7 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Product | None:
-    """Return the table whose cells sum to all other tables, or None.
+    """Return the table from which all other tables can be summed, or None.
 
     Along every attribute, this table has cells, or groups that divide the cells, such as the groups
     of a level.
@@ -160,7 +161,7 @@ def finest_table(products: Sequence[Product], *, only_levels: bool = True) -> Pr
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
-    """Return whether the coefficients of each query are constant in groups."""
+    """Return whether each query has equal coefficients within every group."""
     if int(groups.max()) + 1 == len(groups):
         return True
     # Two different columns have the same product with random numbers with probability 2^-30.
@@ -199,7 +200,7 @@ def make_consistent(
     is_non_negative: bool,
     is_whole: bool,
 ) -> ConsistentCells:
-    """Return cells of the finest table, estimated from the total down."""
+    """Return cells of the finest table, made consistent from the total down."""
     paths = {name: [*levels_to_finest(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     if is_non_negative:
@@ -286,9 +287,9 @@ def project_to_parent_sums(
     is_non_negative: bool,
     is_whole: bool,
 ) -> FloatArray:
-    """Return the nearest values whose sums by parent are ``sums``.
+    """Return the nearest values that add up to ``sums`` for each parent.
 
-    ``parents`` is the index of the sum for each entry of the first axis.
+    ``parents`` has the index of the parent for each entry of the first axis.
     """
     order = np.argsort(parents, kind="stable")
     parents = parents[order]
@@ -503,7 +504,7 @@ class NonNegativeCells:
 
     @cached_property
     def _covariance(self) -> Covariance:
-        """The covariance of least squares; computed unless passed as argument."""
+        """The least-squares covariance: as passed to the class, or computed."""
         if self.covariance is None:
             return measure_covariance(self.plan, self.measure)
         return self.covariance

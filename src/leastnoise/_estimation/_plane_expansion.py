@@ -2,10 +2,10 @@
 
 The errors have two parts: noise and approximation.
 
-The mechanism treats the cells of each block as equal. The noise variance is the variance of least
-squares for the given blocks, which is exact if no bounds apply. The approximation error is
-estimated with an assumption: the cells inside a part differ from each other as much as the part
-differs from its neighbours, beyond the noise.
+The mechanism treats the cells of each block as equal. For fixed blocks, the noise variance is the
+variance of least squares, which is exact if no bounds apply. The estimate of the approximation
+error is based on an assumption: beyond the noise, the cells inside a part differ from each other as
+much as the part differs from its neighbours.
 
 Cells are in an order in which every block is a run of neighbours. A layer of blocks is stored as
 the first cells of the blocks. All numbers are public.
@@ -39,10 +39,10 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
-    """Return the inverse for noisy blocks in nested layers, finest first.
+    """Return the inverse Gram matrix of noisy blocks in nested layers.
 
-    Each block of a layer is a union of blocks of the previous layer. A block with infinite variance
-    is not measured.
+    The layers are ordered from fine to coarse. Each block of a layer is a union of blocks of the
+    previous layer. A block with infinite variance is not measured.
     """
     groups = [
         *(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts),
@@ -55,7 +55,7 @@ def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -
 
 
 def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
-    """Return least-squares counts of the finest blocks, from all layers."""
+    """Return least-squares counts of the finest blocks from all layers' counts."""
     each = zip(inverse.precisions, values, inverse.levels.groups, strict=False)
     return inverse.solve(
         np.asarray(sum((precision * value)[groups] for precision, value, groups in each))
@@ -70,10 +70,10 @@ def shrinkage_factors(
     first_round_starts: IntArray,
     levels: Sequence[IntArray],
 ) -> list[FloatArray]:
-    """Return the shrinkage factors of least error, one array for each level.
+    """Return the shrinkage factors with the least error, one array per level.
 
-    The factors apply to the total, and on each level to deviations of block halves from equal
-    density.
+    The first factor applies to the total. On each level, the factors apply to the deviations of
+    block halves from an even division of their block.
     """
     # There is a factor for each block of the first round and each level: ``1 - (k - 2) / q``, at
     # least 0, where q is the sum of the k squared deviations in units of their noise. If the block
@@ -119,7 +119,7 @@ def shrinkage_factors(
 def bounded_cells(
     cells: FloatArray, levels: Sequence[IntArray], shrinkage: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Return shrunk cells such that no block is negative or above its parent.
+    """Shrink cells such that no block is negative or above its parent block.
 
     Each block consists of one or two blocks of the next level.
     """
@@ -236,7 +236,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """First rows and columns of the rectangles, and heights and widths."""
+        """The first row, first column, height and width of each rectangle."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
@@ -250,7 +250,8 @@ class AdaptiveGridEstimate:
     def cells(self) -> FloatArray:
         """The estimated cells, bounded by the counts of enclosing blocks.
 
-        No block of the tree of halves is below 0 or above the block that contains it.
+        No block of the tree of halves has a count below 0, or above the count of the next larger
+        block.
         """
         cells = self._spread_cells.reshape(-1)
         tree = block_tree(*self.shape)
@@ -260,7 +261,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _spread_cells(self) -> FloatArray:
-        """The cells, each with an even part of its rectangle's count."""
+        """The cells such that each rectangle's count is divided evenly among them."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)
@@ -304,7 +305,7 @@ class AdaptiveGridEstimate:
     def _by_queries(
         self, product: Product, function_of_means: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Return a value for each query from its mean coefficient per rectangle.
+        """Compute a value for each query from its mean coefficients by rectangle.
 
         ``function_of_means`` computes the value from the means and the means of squares, for a
         batch of queries.
@@ -325,7 +326,7 @@ class AdaptiveGridEstimate:
         return result.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Return the mean coefficient of each query by part, (queries, parts).
+        """Return each query's mean coefficient in each part, (queries, parts).
 
         The means are computed from cumulative sums.
         """
@@ -343,11 +344,11 @@ def _differences(
     block_starts: IntArray,
     counts: FloatArray,
 ) -> FloatArray:
-    """Return the estimated squared difference of cells within each rectangle.
+    """Estimate the squared difference between the cells of each rectangle.
 
-    The estimate is the mean squared difference of neighbours in the block of a part, beyond the
-    noise. If the squared difference of the part from its neighbours is larger, the estimate is this
-    squared difference.
+    The estimate is the mean squared difference between neighbouring parts in the same block, less
+    the part that noise explains. If the squared difference of the part from its neighbours is
+    larger, the estimate is this squared difference.
     """
     # The standard error of the mean is added. A part cannot deviate by more than its count.
     if len(parts) == 1:

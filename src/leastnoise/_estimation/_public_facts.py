@@ -36,7 +36,7 @@ _LEAST_SCALABLE_SHARE = 1e-6
 def read_combinations(
     domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
 ) -> tuple[Combination, ...]:
-    """Return the impossible combinations in a plan's details, checked.
+    """Read and check the impossible combinations in a plan's details.
 
     The plan may come from a file.
     """
@@ -60,8 +60,8 @@ def read_combinations(
 class KnownSums:
     """Known sums over groups of the cells of a table.
 
-    ``groups`` is the group of every cell of each attribute, and ``counts`` is the sum of each
-    combination of groups.
+    ``groups`` has the number of the group of every cell of each attribute, and ``counts`` has the
+    sum of each combination of groups.
     """
 
     names: Names
@@ -78,7 +78,7 @@ class KnownSums:
         )
 
     def sum_cells(self, cells: FloatArray) -> FloatArray:
-        """Return the sums of the given cells over the groups of the known sums."""
+        """Return the sum of the cells in each combination of groups."""
         sums = np.zeros(self.counts.shape)
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
@@ -118,7 +118,7 @@ class PublicCounts:
         """Return whether the public counts determine every answer of a product.
 
         This holds in two cases: the count of every cell of the product's attributes is public, or
-        the product has the same groups.
+        the product counts the same groups as the public counts.
         """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
@@ -134,7 +134,7 @@ class PublicCounts:
 
 
 def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
-    """Return known sums over other groups of cells; None if groups overlap.
+    """Convert known sums to other groups of cells; None if groups overlap.
 
     The result is None if a group only partly overlaps the cells of a sum.
 
@@ -164,7 +164,7 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
 
 
 def _unusable_counts(product: Product, values: Any) -> InputError:
-    """Return the error for counts that are not whole numbers, one per cell."""
+    """Return the error for public counts that are not an integer per cell."""
     if product.rows == 1:
         allowed = "one whole number of at least 0"
     else:
@@ -201,10 +201,10 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """Return the public counts in a plan's details, checked.
+    """Read and check the public counts in a plan's details.
 
-    Counts that are implied by other public counts are dropped. All counts must agree. The plan may
-    come from a file.
+    Public counts that follow from other public counts are dropped. All counts must be consistent.
+    The plan may come from a file.
     """
     tables = [
         public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
@@ -247,7 +247,7 @@ def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
 
 
 def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
-    """Return fine counts summed to coarse groups; None if groups overlap."""
+    """Sum counts of fine groups to coarse groups; None if groups overlap."""
     if not set(coarse.names) <= set(fine.names):
         return None
     finer = fine.marginal(coarse.names)
@@ -289,7 +289,8 @@ def apply_public_facts(
 ) -> FloatArray:
     """Return a table with impossible cells set to 0 and public sums met.
 
-    Its sums along every attribute are the cells of the table without that attribute.
+    If the table is summed along an attribute, the sums equal the cells of the table without this
+    attribute.
     """
     known_sums = [
         counts.sums.marginal(names) for counts in public if set(names) <= set(counts.sums.names)
@@ -320,7 +321,7 @@ def apply_public_facts(
 
 
 def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
-    """Return cells scaled by proportional fitting until the known sums hold."""
+    """Scale cells by proportional fitting until they have the known sums."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_MOST_FITTING_ROUNDS):
         off = 0.0
@@ -364,9 +365,9 @@ def public_sums_within(
 def shift_to_public_sums(
     cells: FloatArray, names: Names, public: Sequence[PublicCounts]
 ) -> FloatArray:
-    """Return cells shifted within groups such that public sums hold exactly.
+    """Shift cells within groups such that they have the public sums exactly.
 
-    Before the shift, the sums must hold up to a millionth of the noise.
+    Before the shift, the sums may be off by at most a millionth of the noise.
     """
     known_sums = public_sums_within(names, cells.shape, public)
     # The tables have no attribute in common, so correcting one changes only the total of the
@@ -394,7 +395,7 @@ def scale_to_public_sums(
 def round_to_public_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> IntArray:
-    """Return cells rounded to integers that have the public sums.
+    """Round cells to integers that have the public sums.
 
     Where no sums are public, the rounded cells add up to the rounded total.
     """

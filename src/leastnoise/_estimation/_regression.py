@@ -55,7 +55,7 @@ _FULLY_CLEAR_RATIO = 2 * CLEAR_RATIO
 class Regression(GroupIntervals):
     """Coefficients of a least-squares regression with intercept, by group.
 
-    It describes the rows that have a value of every one of the measures. The intervals cover only
+    The regression describes the rows that have values of all the measures. The intervals cover only
     the noise, not sampling error. Arrays have the shape of the groups along ``by``, whose last key
     is the term.
 
@@ -65,8 +65,8 @@ class Regression(GroupIntervals):
         by: the names of the columns of the groups, and ``term``.
         coefficient: estimated coefficients: the change of the response when the predictor rises by
             1.
-        low: lower ends of the intervals; minus infinity where the normal equations are not clear
-            of the noise.
+        low: lower ends of the intervals; minus infinity in groups where noise hides the normal
+            equations.
         high: upper ends; infinity in these groups.
         std_error: standard errors by the delta method; NaN in the same groups.
         ridge: the number that was added to the diagonal of the normal equations, relative to the
@@ -119,8 +119,8 @@ def regression(
 ) -> Regression:
     """Estimate a least-squares regression with an intercept, by group.
 
-    It describes the rows that have a value of every one of the measures. The coefficients solve the
-    normal equations, whose sums were all measured.
+    The regression describes the rows that have values of all the measures. The coefficients solve
+    the normal equations, whose sums were all measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -139,12 +139,12 @@ def regression(
             not exist.
 
     Guarantees: post-processing. Intervals are Fieller intervals of a quotient, with variances by
-    the delta method.
-        The noise is compatible with every value of the coefficients in two cases: the group has too
-        few rows, or the smallest eigenvalue of the normal equations is not significantly above 0.
-        Then the interval is unbounded, and the coefficients are computed with the least ridge that
-        makes this eigenvalue at least one standard error. Intervals cover with about probability
-        ``level`` or more, also among bounded intervals only.
+        the delta method. The noise is compatible with every value of the coefficients in two cases:
+        the group has too few rows, or the smallest eigenvalue of the normal equations is not
+        significantly above 0. Then the interval is unbounded, and the coefficients are computed
+        with the least ridge that makes this eigenvalue at least one standard error. An interval
+        covers the true coefficient with a probability of about ``level`` or more; this also holds
+        among the bounded intervals only.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],
@@ -181,7 +181,7 @@ def regression(
 def expected_slope_margins(
     plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
 ) -> dict[str, float]:
-    """Return the half widths of intervals of slopes that a plan without data expects.
+    """Return the expected half widths of slopes' intervals, before any data.
 
     Args:
         plan: the plan.
@@ -236,11 +236,11 @@ def coefficient_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 def interval_stretch(eigenvalue_ratio: FloatArray) -> FloatArray:
     """Return the factor that widens the intervals of ill-conditioned groups.
 
-    ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations over its standard
+    ``eigenvalue_ratio`` is the smallest eigenvalue of the normal equations divided by its standard
     error.
 
     At the least ratio for which the interval is finite, the factor equals the ratio. Noise that
-    lifts an eigenvalue over this threshold then stays within the interval.
+    raises an eigenvalue above this threshold then stays within the interval.
     """
     part = (_FULLY_CLEAR_RATIO - eigenvalue_ratio) / (_FULLY_CLEAR_RATIO - CLEAR_RATIO)
     return np.asarray(1 + (CLEAR_RATIO - 1) * np.clip(part, 0.0, 1.0))
@@ -254,7 +254,7 @@ def _interval_distances(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distances from a coefficient to the ends of its interval.
 
-    A coefficient is a quotient v / d, with the information d. The interval has all b for which
+    A coefficient is a quotient v / d, where d is the information. The interval has all b for which
     v - b d is at most the multiplier times its standard error from 0. The distances are infinite if
     d is not significantly above 0.
     """

@@ -9,8 +9,9 @@ and let L and R be the counts of the halves. The *difference* of the block is
     2 (r L - l R) / (l + r), which is L - R if no cell is padding,
 
 and this difference is 0 if the block is uniform. The total and all differences determine the cells.
-After least squares on levels of equal weights, their errors are uncorrelated (docs/mathematics.md).
-The only exception in each level is the block that contains the edge of the padding.
+After least squares on levels of equal weights, the errors of the differences are uncorrelated
+(docs/mathematics.md). The only exception in each level is the block that contains the edge of the
+padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998). Here the noise
     variances are exact and the prior is fitted by empirical Bayes; docs/decisions/dawa.md.
@@ -57,7 +58,7 @@ class HalvingTree:
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
     def levels(self, vector: Array) -> list[Array]:
-        """Return the block differences in a vector, as one array for each level."""
+        """Split a vector of block differences into one array for each level."""
         return np.split(vector, self._begins)[1:]
 
     def differences(self, cells: FloatArray) -> FloatArray:
@@ -71,7 +72,7 @@ class HalvingTree:
         return np.concatenate([padded_cells, *parts])
 
     def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:
-        """Return the cells that have the total and block differences of a vector.
+        """Convert a vector of the total and block differences back to cells.
 
         If bounded, no block is below 0 or above the block that contains it.
         """
@@ -87,7 +88,7 @@ class HalvingTree:
         return cells[: self.size]
 
     def transposed(self, query: FloatArray) -> FloatArray:
-        """Return a query on the vector of differences that equals a cell query.
+        """Convert a query on cells to a query on the total and the differences.
 
         This is the transpose of `cells_of` without bounds.
         """
@@ -100,7 +101,7 @@ class HalvingTree:
         return np.concatenate([padded_query, *parts])
 
     def up_to(self, edges: IntArray) -> Any:
-        """Return the sum of the cells below each edge, as queries on differences.
+        """Return queries on differences that sum the cells before each edge.
 
         The result is a sparse matrix of shape (edges, padded).
         """
@@ -137,7 +138,7 @@ class HalvingTree:
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return the noise variance of each difference, from block variances.
+        """Compute the noise variance of each difference from block variances.
 
         The variance is 0 if one of the halves is padding.
         """
@@ -160,7 +161,7 @@ class HalvingTree:
 
 @dataclass(frozen=True, kw_only=True)
 class ShrinkagePosterior:
-    """The posterior of the vector of differences; its total is not shrunk.
+    """The posterior of the total and the differences; the total is not shrunk.
 
     ``noise`` has the variances of the noise in the posterior means, and ``errors`` has the
     estimated squared errors of these means.
@@ -319,10 +320,10 @@ def cheapest_bucket_starts(
     split_noise: float,
     halving: HalvingTree,
 ) -> IntArray:
-    """Return the first cell of each bucket of the cheapest division.
+    """Return the first cell of each bucket in the division of least error.
 
-    A block becomes a bucket if this lowers the error of the queries, that is, if ignoring the
-    differences inside the block adds less error than the noise of splitting the block.
+    A block becomes a bucket if this lowers the error of the queries: the error from ignoring the
+    differences inside the block is then smaller than the noise that splitting the block would add.
     """
     bias = np.zeros(halving.padded)
     cost = np.zeros(halving.padded)

@@ -1,12 +1,12 @@
 """Smoothed estimates of one attribute's cells after a data-independent plan.
 
 Least squares gives the difference of the halves of every aligned block (`HalvingTree`) and its
-noise. The hidden Markov tree of `shrink` gives each difference a posterior, as if the difference
-had a normal prior. Each level is checked by Stein's unbiased estimate of the risk. With these
-priors, the cells are estimated once more from all measurements. So the full covariance of the noise
-is used, including errors that cancel within a query. The differences of the widest blocks have no
-prior, because there are too few of these blocks to fit one. If smoothing does not reduce the error,
-the result equals least squares.
+noise. The hidden Markov tree of `shrink` computes a posterior of each difference, which is treated
+as if it came from a normal prior. Each level is checked by Stein's unbiased estimate of the risk.
+With these priors, the cells are estimated once more from all measurements. So the full covariance
+of the noise is used, including errors that cancel within a query. The differences of the widest
+blocks have no prior, because there are too few of these blocks to fit one. If smoothing does not
+reduce the error, the result equals least squares.
 
 All estimates are functions only of noisy and public numbers.
 
@@ -78,16 +78,16 @@ class RunTree:
         return RunTree(starts, lengths, halving, cells.with_operators((block_ranges,)))
 
     def spread(self, counts: FloatArray) -> FloatArray:
-        """Return cells with the count of each run divided evenly among its cells."""
+        """Return cells such that each run's count is divided evenly among its cells."""
         return spread_evenly(counts, self.lengths)
 
     def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:
-        """Return the cells that have the total and differences of a vector."""
+        """Convert a vector of the total and the differences back to cells."""
         return self.spread(self.halving.cells_of(vector, are_blocks_bounded=are_blocks_bounded))
 
 
 def _common_starts(measurements: Measurements, size: int) -> IntArray:
-    """Return the first cell of each run that all blocks have in common.
+    """Return the first cells of the runs, if all blocks have the same runs.
 
     If the blocks have different runs, every cell is a run.
     """
@@ -127,7 +127,7 @@ class SmoothedEstimate:
     def of(observation: Observation) -> "SmoothedEstimate":
         """Return the smoothed estimate of an observation on one attribute.
 
-        Finally, all means are moved towards least squares. The fraction of this move minimises
+        At the end, all means are moved towards least squares. The fraction of this move minimises
         Stein's estimate of the squared error of the measured answers.
         """
         smoothed = posterior_means(observation)
@@ -140,7 +140,7 @@ class SmoothedEstimate:
         )
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of smoothed cells, with intervals of least squares.
+        """Return the answers from smoothed cells, with least-squares intervals.
 
         The intervals of least squares cover the truth for any amount of shrinkage.
         """
@@ -150,12 +150,12 @@ class SmoothedEstimate:
 
 
 def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -> float:
-    """Return the mean inner product of added noise and the change it causes.
+    """Return the mean inner product of added noise and the resulting change.
 
     The mean inner product estimates the divergence in Stein's formula.
 
-    The change is the posterior means minus the least-squares cells. The noise is simulated a few
-    times.
+    The noise changes the difference between the posterior means and the least-squares cells. It is
+    simulated a few times.
     """
     measurements = observation.measurements
     random = np.random.default_rng(_SEED)
@@ -175,7 +175,7 @@ def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -
 def _with_added_noise(
     observation: Observation, stds: Sequence[float], random: np.random.Generator
 ) -> Observation:
-    """Return an observation with further rounded normal noise in each block."""
+    """Add further rounded normal noise to each block of an observation."""
     values = []
     for std, measured in zip(stds, observation.values, strict=True):
         noise = np.rint(std * random.standard_normal(len(measured)))
@@ -257,7 +257,7 @@ class _Differences:
 def _fit_priors(
     halving: HalvingTree, differences: _Differences, pilot: ShrinkagePosterior
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the precision of each prior, and precision times prior mean.
+    """Return the precision of each prior, and this precision times its mean.
 
     The total has no prior.
     """
@@ -325,7 +325,7 @@ def level_prior(
     level_variances: FloatArray,
     noise_variances: FloatArray,
 ) -> FloatArray:
-    """Return the normal priors that imply the posteriors of a level.
+    """Return the normal priors that imply the posteriors of a level's blocks.
 
     The result has the precisions, and the precisions times the means, shape (2, blocks).
     """
@@ -344,11 +344,12 @@ def level_prior(
 def _stein_factor(
     distances: FloatArray, posterior_variances: FloatArray, noise_variances: FloatArray
 ) -> float:
-    """Return the fraction of the way that a level moves to its posterior means.
+    """Return how far a level moves to its posterior means, as a fraction.
 
-    If the posteriors are right, the noise that they remove explains the distances of measured
-    differences from their means. If the distances are larger, all means of the level are moved back
-    by the same factor. This factor has the least risk by Stein's unbiased estimate.
+    If the posterior is right, the distances of the measured differences from the posterior means
+    are as large as the noise that the posterior removes. If the distances are larger, all means of
+    the level are moved back towards least squares by the same factor. This factor minimises Stein's
+    unbiased estimate of the risk.
     """
     has_noise = noise_variances > 0
     before = np.where(has_noise, noise_variances, 1.0)

@@ -2,7 +2,7 @@
 
 One table has the cells; all other tables are sums of these cells. The table with the cells is
 refined attribute by attribute and level by level. A step splits the groups of one attribute (for
-example the counties of a state). Each parent's cells are divided among its children in two parts.
+example the counties of a state). Each parent's cells are divided among its children in two stages.
 
 1. Non-negative least squares. With x the children's cells and u their unbiased estimates,
 
@@ -23,13 +23,13 @@ example the counties of a state). Each parent's cells are divided among its chil
    family of sets, and so are the sums over cells. So the matrix of the program is totally
    unimodular, and its vertices are whole.
 
-Such a division always exists. Impossible cells that do not name the attribute of a step are already
-0 in the parent. Impossible cells that name the attribute of a step are refused if this attribute
-also has public counts.
+Such a division always exists. If an impossible combination does not name the attribute of a step,
+its cells are already 0 in the parent. If an impossible combination names the attribute of a step
+and this attribute also has public counts, an error is raised.
 
-Source: the order of steps and the two parts are TopDown's (Abowd et al., arXiv 2204.08986); ADMM:
-    Boyd et al. 2011. The weights of the components come from this project. With them, every table
-    counts in a step by its own precision.
+Source: the order of steps and the two stages are from TopDown (Abowd et al., arXiv 2204.08986);
+    ADMM: Boyd et al. 2011. The weights of the components come from this project. With these
+    weights, each table counts in a step according to its precision.
 """
 
 import math
@@ -106,9 +106,10 @@ def make_top_down(
 
 
 def top_down_measures(products: Sequence[Product]) -> list[str | None]:
-    """Return the measures (None: counts) that get whole non-negative tables.
+    """Return the measures (None: counts) that get integer non-negative tables.
 
-    Excluded are counts of units, which are not additive, and measures that may be negative.
+    The result excludes counts of units, because they are not additive, and measures that may be
+    negative.
     """
     measures: list[str | None] = []
     for measure in dict.fromkeys(product.measure for product in products):
@@ -131,7 +132,7 @@ def check_top_down(
 
     Raises:
         InputError: there is no such table; it is too large; or public facts do not fit the table or
-            contradict each other. If this does not raise, the tables can be computed for any data.
+            contradict each other. If no error is raised, the tables can be computed for any data.
     """
     finest = finest_table(products, only_levels=False)
     if finest is None:
@@ -168,7 +169,7 @@ def _check_facts(
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
 ) -> None:
-    """Raise if whole tables might not be able to meet the public facts."""
+    """Raise if integer tables might not be able to meet the public facts."""
     if public_sums_on(finest, public) is None:
         raise InputError(
             f"top_down = true needs public counts that are sums of the cells of {finest.name}. "
@@ -219,7 +220,7 @@ def _divide(
     public: Sequence[PublicCounts],
     impossible: Sequence[Combination],
 ) -> IntArray:
-    """Return the whole cells of the children of a step, (children, *others).
+    """Return the integer cells of a step's children, (children, *others).
 
     Args:
         estimator: the estimator of all tables.
@@ -269,9 +270,10 @@ def _round_total(estimates: FloatArray, step: SplitStep) -> SumConstraints:
 
 
 def _list_nested_groups(step: SplitStep, child_sums: Sequence[SumConstraints]) -> list[IntArray]:
-    """Return nested groups of a child's cells; the sums of groups are rounded too.
+    """Return nested groups of a child's cells whose sums are also rounded.
 
-    The groups also nest with the groups of public counts, but never contain one of them.
+    These groups nest with the groups of public counts, but no group contains a group of public
+    counts.
     """
     public_positions = [family.positions for family in child_sums]
     if len(public_positions) > 1:
@@ -292,13 +294,13 @@ def _list_nested_groups(step: SplitStep, child_sums: Sequence[SumConstraints]) -
 
 
 def _is_nested(positions: tuple[int, ...], other_positions: tuple[int, ...]) -> bool:
-    """Return whether one table of groups is a coarsening of the other."""
+    """Return whether one grouping is a coarsening of the other."""
     pairs = list(zip(positions, other_positions, strict=True))
     return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
 
 
 def _find_positions(step: SplitStep, table: Product) -> tuple[int, ...] | None:
-    """Return the positions of a table's groups in the refinement chains."""
+    """Return a table's positions in the chains of finer and finer groups."""
     operators = dict(zip(table.attributes, table.operators, strict=True))
     positions = []
     for axis in step.others:

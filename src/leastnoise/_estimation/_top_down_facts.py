@@ -21,7 +21,7 @@ from leastnoise._workload import Product
 def list_public_sums(
     step: SplitStep, public: Sequence[PublicCounts], order: IntArray
 ) -> list[SumConstraints]:
-    """Return public sums of the children that parent sums do not imply.
+    """Return public sums of the children that parents' sums do not imply.
 
     Args:
         step: the split.
@@ -51,7 +51,7 @@ def list_public_sums(
 
 
 def _require_position(position: int | None) -> int:
-    """Return a position in a chain; raise InternalError for None."""
+    """Return a chain position, or raise InternalError if it is None."""
     if position is None:
         raise InternalError("public counts are not of groups of a step; please report this.")
     return position

@@ -73,7 +73,7 @@ class Components:
         return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
 
     def coordinates_fixed_by(self, sums: SumConstraints) -> tuple[BoolArray, FloatArray]:
-        """Return whether sums fix each coordinate, and the values that they fix."""
+        """Return whether sums fix each coordinate, and the values of fixed ones."""
         is_fixed = np.ones(len(self.weights), dtype=np.bool_)
         for along, position in zip(self.positions, sums.positions, strict=True):
             is_fixed &= along <= position
@@ -89,7 +89,8 @@ class LeastSquaresProblem:
     Attributes:
         components: the components of the cells of a child.
         parents: the parent of every child; children of one parent are adjacent.
-        parent_cells: shape (parents, cells of others); None in the first step.
+        parent_cells: the cells of the parents, shape (parents, cells of others); None in the first
+            step.
         public_sums: further sums of the children's cells.
     """
 
@@ -101,8 +102,8 @@ class LeastSquaresProblem:
     def solve(self, estimates: FloatArray, possible: BoolArray | None) -> FloatArray:
         """Return the nearest feasible cells, in the shape of ``estimates``.
 
-        The cells add up to the sums, except for a small fraction of one row or of a standard error.
-        Cells that are not possible are 0.
+        The cells meet the sums up to a small fraction of one row, or of a standard error. Cells
+        that are not possible are 0.
         """
         weights = self.components.weights
         # The smallest standard error of a coordinate may be far above one row, for example for
@@ -127,7 +128,7 @@ class LeastSquaresProblem:
         return nearest
 
     def _meet_sums(self, coordinates: FloatArray) -> FloatArray:
-        """Return the nearest coordinates that meet all sums."""
+        """Return the nearest coordinates of cells that meet all sums."""
         if self._parent_coordinates is not None:
             starts = np.flatnonzero(np.diff(self.parents, prepend=-1))
             children = np.diff(starts, append=len(self.parents))
@@ -146,7 +147,7 @@ class LeastSquaresProblem:
 
     @cached_property
     def _fixed_coordinates(self) -> list[tuple[BoolArray, FloatArray]]:
-        """For each family of public sums, the coordinates it fixes and their values."""
+        """For each family of public sums, the coordinates that it fixes, and values."""
         return [self.components.coordinates_fixed_by(sums) for sums in self.public_sums]
 
 
@@ -168,8 +169,9 @@ def component_weights(estimator: Estimator, step: SplitStep) -> FloatArray:
         step: the split.
 
     Returns:
-        One over the mean variance of a component's coordinates given the parent, by positions in
-        the chains of the others. All are 1 if the estimator does not state variances.
+        One over the mean variance of the coordinates of a component, given the parent. The index is
+        the component's position in the chain of each other attribute. All are 1 if the estimator
+        does not state variances.
     """
     # The trace of the covariance of the projection on groups includes all components up to the
     # positions of the groups. So differences of these traces along the chains are the traces of

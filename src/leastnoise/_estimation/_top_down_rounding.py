@@ -1,4 +1,4 @@
-"""Controlled rounding of children's cells to their parents' whole cells.
+"""Controlled rounding of children's cells to their parents' integers.
 
 A linear program rounds cells down or up such that children add up to their parent and other sums
 hold. The sums over children and the sums over the cells of a child are two nested families of sets.
@@ -25,13 +25,13 @@ _SCALING_ROUNDS = 20  # the number of rounds that scale cells to several familie
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumConstraints:
-    """A family of disjoint sums that the cells of a step must have.
+    """Disjoint sets of a step's cells, and the sum that each set must have.
 
     Attributes:
         labels: the sum that contains each cell, shape (children, cells of others).
         targets: the value of each sum.
         positions: for each other attribute, a position in its chain: a child's cells belong to the
-            groups at this position. It is used if each sum belongs to one child.
+            groups at this position. The positions are used if each sum belongs to one child.
     """
 
     labels: IntArray
@@ -43,7 +43,7 @@ class SumConstraints:
         return SumConstraints(self.labels[children], self.targets, self.positions)
 
     def for_groups_of_children(self, group_starts: IntArray) -> "SumConstraints":
-        """Return the constraints on the summed cells of groups of children."""
+        """Return the constraints on sums of cells over groups of children."""
         _, first, columns = np.unique(self.labels[0], return_index=True, return_inverse=True)
         by_child = self.targets[self.labels[:, first]]
         targets = np.add.reduceat(by_child, group_starts, axis=0)
@@ -51,14 +51,14 @@ class SumConstraints:
         return SumConstraints(labels, targets.reshape(-1), self.positions)
 
     def scale(self, cells: FloatArray) -> FloatArray:
-        """Return cells scaled to meet this family of sums."""
+        """Scale cells such that they meet this family of sums."""
         sums = np.bincount(self.labels.reshape(-1), cells.reshape(-1), len(self.targets))
         factors = np.divide(self.targets, sums, out=np.zeros_like(sums), where=sums > 0)
         return cells * factors[self.labels]
 
 
 def scale_to_sums(cells: FloatArray, sums: Sequence[SumConstraints]) -> FloatArray:
-    """Return cells scaled to all sums; approximate for several families."""
+    """Scale cells to all required sums; approximate for several families."""
     for _ in range(_SCALING_ROUNDS if len(sums) > 1 else 1):
         for family in sums:
             cells = family.scale(cells)
@@ -72,7 +72,7 @@ def round_children(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells near the given cells that meet the sums.
+    """Round cells to nearby integers that meet the sums.
 
     Args:
         cells: the cells, at least 0, shape (children, cells of a child); children of one parent are
@@ -133,7 +133,7 @@ def _round_in_groups(
     groupings: Sequence[IntArray],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return whole cells, rounded first for groups of children, then within."""
+    """Round cells first in groups of children, then within each group."""
     children, width = cells.shape
     groups = int(np.clip(-(-cells.size // _MOST_CELLS), 2, max(_MOST_CELLS // width, 2)))
     starts = np.arange(0, children, -(-children // groups))
@@ -160,7 +160,7 @@ def _round_in_groups(
 def _round_adjacent(
     cells: FloatArray, sums: Sequence[tuple[IntArray, FloatArray]], soft_labels: Sequence[IntArray]
 ) -> IntArray | None:
-    """Return cells rounded down or up such that the sums hold, or None.
+    """Round cells down or up such that the sums hold, or return None.
 
     The result is None if no such rounding exists.
 
@@ -201,7 +201,7 @@ def _sum_constraints(
     soft_labels: Sequence[IntArray],
     is_free: BoolArray,
 ) -> tuple[Any, FloatArray, FloatArray]:
-    """Return matrix and bounds of the sums, for the cells that may be rounded up.
+    """Return matrix and bounds of the sums, for cells that may be rounded up.
 
     Args:
         cells: the cells, at least 0.
@@ -211,8 +211,8 @@ def _sum_constraints(
         is_free: which cells may be rounded up.
 
     Returns:
-        A sparse matrix of shape (sums, free cells). For each sum, also the least and the largest
-        number of its free cells that may be rounded up.
+        A sparse matrix of shape (sums, free cells). The result also has, for each sum, the least
+        and the largest number of its free cells that may be rounded up.
     """
     from scipy.sparse import coo_array, vstack
 
@@ -244,7 +244,7 @@ def _round_least_distance(
     sums: Sequence[tuple[IntArray, FloatArray]],
     possible: BoolArray | None,
 ) -> IntArray:
-    """Return the nearest whole cells that meet the sums."""
+    """Return the nearest integer cells that meet the sums."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack, vstack
 

@@ -1,7 +1,7 @@
 """The steps of an estimation from the total down.
 
-A step splits the groups of one attribute, such as states into counties. The split is done within
-all groups of the attributes that are already refined.
+A step splits the groups of one attribute, such as states into counties. The groups are split within
+each combination of groups of the attributes that are already refined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,17 +45,17 @@ class UnsplitAxis:
         return [int(groups.max()) + 1 for _, groups in self.chain]
 
     def find(self, groups: IntArray) -> int | None:
-        """Return the position of a grouping in the chain; None if it has none."""
+        """Return a grouping's position in the chain; None if it is not there."""
         for position, (_, coarser) in enumerate(self.chain):
             if np.array_equal(_number_groups(coarser), _number_groups(groups)):
                 return position
         return None
 
     def basis(self) -> tuple[FloatArray, IntArray]:
-        """Return an orthonormal basis as columns, and the position of each column.
+        """Return an orthonormal basis as columns, with their chain positions.
 
-        Vectors at a position are constant within its groups and add up to 0 in each group of the
-        position before.
+        The vectors at a position are constant within the groups of this position, and add up to 0
+        in each group of the previous position.
         """
         summed = np.zeros((self.size, self.size))
         for _, groups in self.chain:
@@ -68,14 +68,14 @@ class UnsplitAxis:
 
 
 def _number_groups(groups: IntArray) -> IntArray:
-    """Return group indices renumbered in order of first occurrence."""
+    """Renumber the groups in order of first occurrence."""
     _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplitStep:
-    """A split of the groups of one attribute, for all groups of the others.
+    """The step that splits an attribute's groups, within groups of the others.
 
     Attributes:
         finest: the finest table; all others are sums of it.

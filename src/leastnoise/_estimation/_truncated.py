@@ -2,14 +2,14 @@
 
 The stated errors include the estimated amount that a sum leaves out.
 
-There are three kinds of sums. In truncated sums, the threshold was chosen privately, and error bars
-cover the noise given the threshold. The bias is estimated from the noisy counts of the tail, which
-also determined the threshold. Every record between two candidate thresholds is assigned the middle
-of its cell. The loss is divided among groups in proportion to their sums. For sums over some cells,
-the cells along a number are omitted if no sum in them exceeded the noise. Least squares on the kept
-cells equals least squares on all cells, given that all other cells are 0. Sums by group add up, for
-each group, its lowest buckets of a number. The sums were measured independently, so the omitted
-buckets of a group carry no information about its kept buckets.
+There are three kinds of sums. For truncated sums, the threshold was chosen privately, and error
+bars cover the noise for this threshold. The bias is estimated from the noisy counts of the tail,
+which also determined the threshold. Every record between two candidate thresholds is assigned the
+middle of its cell. The loss is divided among groups in proportion to their sums. For sums over some
+cells, the cells along a number are omitted if no sum in them exceeded the noise. Least squares on
+the kept cells equals least squares on all cells, given that all other cells are 0. Sums by group
+add up, for each group, its lowest buckets of a number. The sums were measured independently, so the
+omitted buckets of a group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ class TruncatedSumsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return least-squares answers on clipped values.
 
-        The noise errors are exact, conditional on the threshold. The estimated loss is part of the
+        The noise errors are exact for the chosen threshold. The estimated loss is part of the
         stated errors.
         """
         return replace(
@@ -70,7 +70,7 @@ class TruncatedSumsEstimate:
         )
 
     def losses(self, product: Product) -> FloatArray:
-        """Return the estimated loss of each answer by clipping, in units.
+        """Return the estimated amount that clipping removes from each answer.
 
         The array has shape ``product.shape``. The estimated loss is never added to an answer.
         """
@@ -136,9 +136,9 @@ class DroppedBucketsEstimate:
         return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of the kept cells and their exact noise errors.
+        """Return the answers from the kept cells, with their exact noise errors.
 
-        The possibly missing amount is never added to an answer.
+        The amount that may be missing is never added to an answer.
         """
         # An answer without any kept cell is 0. Its stated noise is the noise of the measured sums,
         # which did not exceed this noise. The sides bound the sum of all values, in kept or omitted
@@ -162,7 +162,7 @@ class DroppedBucketsEstimate:
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """Return the estimated sum of omitted cells in each answer, and variances."""
+        """Return the estimated amount that each answer omits, and its variance."""
         outside = np.flatnonzero(~self.constrained.kept)
         raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
@@ -190,7 +190,7 @@ class DroppedBucketsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedBucketSumsEstimate:
-    """The sum of the lowest buckets for each group, up to a bucket per group."""
+    """For each group, the sum of its lowest buckets, up to a bucket of its own."""
 
     names: tuple[str, ...]
     sums: FloatArray
@@ -205,9 +205,10 @@ class GroupedBucketSumsEstimate:
         kept_counts: Sequence[int] | IntArray,
         missing_amounts: Sequence[float] | FloatArray,
     ) -> "GroupedBucketSumsEstimate":
-        """Return the estimate from the last step and each group's kept buckets.
+        """Return the estimate from the last step, with each group's kept buckets.
 
-        Each group has the number of buckets that it keeps, and the amount that may be missing.
+        For each group, ``kept_counts`` has the number of its kept buckets, and ``missing_amounts``
+        the amount that may be missing.
         """
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept_counts)
@@ -231,7 +232,7 @@ class GroupedBucketSumsEstimate:
     def estimate(self, product: Product) -> Answer:
         """Return the sums with their noise errors and estimated omissions.
 
-        The possibly missing amount is never added to an answer.
+        The amount that may be missing is never added to an answer.
         """
         # An answer without any kept bucket is 0. Its stated noise is the noise of the measured
         # buckets that are not kept. Its upper side bounds the sum of all buckets, kept or not.
@@ -255,7 +256,7 @@ class GroupedBucketSumsEstimate:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """Return measured sums by group and bucket, and bucket standard errors.
+    """Return sums by group and bucket, and the standard error in each bucket.
 
     The buckets are the last axis.
     """

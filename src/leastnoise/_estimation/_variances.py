@@ -150,8 +150,8 @@ def variances(
         the count is not significantly above 0, the interval contains all variances that the bounds
         allow.
 
-    Source: the intervals profile the distance of the noise. For quotients this is the method of
-    Fieller 1954.
+    Source: each end is found from the least distance to the measurements, in standard errors of the
+        noise (a profile). For quotients this is the method of Fieller 1954.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.variance_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
@@ -207,7 +207,7 @@ def variances(
 def _rounded_intervals(
     plan: Measurements, measure: str, moments: "NoisyMoments", level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of scaled variances, widened for rounded squares."""
+    """Return intervals of variances of u, widened for rounded squares."""
     times = interval_multiplier(plan.noise, level)
     low, high = variance_intervals(moments, times, half_noise_step=0.5 / plan.grid)
     deviation = squared_deviation(plan.domain, measure)
@@ -219,7 +219,7 @@ def _rounded_intervals(
 def expected_variance_intervals(
     plan: Plan, statistic: Statistic, stds: Sequence[float], level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of variances that a plan without data expects.
+    """Return the expected intervals of variances, computed without data.
 
     Args:
         plan: the plan.
@@ -256,7 +256,7 @@ def expected_variance_intervals(
 class NoisyMoments:
     """Noisy counts, sums and sums of squares by group, of scaled values u.
 
-    The values u are scaled from the bounds of the measure to -1 to 1.
+    The values u are scaled such that the range between the bounds of the measure becomes -1 to 1.
 
     The noise of the counts, sums and squares is uncorrelated. All arrays have the shape of the
     table of groups.
@@ -290,7 +290,7 @@ class NoisyMoments:
     square_unit: float = 1.0
 
     def with_longer_intervals(self, noise_steps: float) -> "NoisyMoments":
-        """Return the moments with standard errors increased by steps of noise."""
+        """Return the moments with standard errors that include steps of noise."""
         return replace(
             self,
             count_std=self.count_std + noise_steps,
@@ -390,7 +390,7 @@ def noisy_moments(
 
 
 def _std_without(noise_std: FloatArray, count_noise_std: FloatArray) -> FloatArray:
-    """Return the standard error of a sum without its noise from the count."""
+    """Return the standard error of a sum, less the part from the count's noise."""
     variance = np.maximum(noise_std**2 - count_noise_std**2, 0.0) + ROUNDING * count_noise_std**2
     return np.asarray(np.sqrt(variance))
 

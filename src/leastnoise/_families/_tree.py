@@ -21,7 +21,7 @@ chains of arbitrary widths are searched, and not only powers of one branching fa
 every level reduces the error a little.
 
 Source: Hay et al. 2010 (inference by two passes). All other parts of this file are from this
-project.
+    project.
 """
 
 import itertools
