@@ -2,11 +2,12 @@
 
 Each file defines one family.
 
-A planner sees a family as a `FitFamily`. This is a function that takes the `Gram` matrix of the
-workload and the norm of the noise, and returns a strategy in whole numbers (``_gram``). Code that
-needs errors uses the `GramInverse` of a measured strategy: the inverse of its Gram matrix
-(``_inverse``). The inverse is registered for the strategy's operator. Start reading with these two
-files, then continue with a short family such as `haar` in ``_tree``.
+A planner sees a family as a `FitFamily`. A `FitFamily` is a function that takes the `Gram` matrix
+of the workload and the norm of the noise, and returns a strategy with integer coefficients
+(``_gram``). Code that computes errors uses the `GramInverse` of a measured strategy: the inverse of
+the strategy's Gram matrix (``_inverse``). The inverse is registered for the class of the strategy's
+operator. Start reading with these two files, then continue with a short family such as `haar` in
+``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
@@ -14,8 +15,8 @@ along time, row by row              ``_toeplitz``       ranges of equal widths  
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_level_trees``
 
-``_queries`` has facts about operators and row spaces. ``_search`` has the tools of all searches: a
-deadline, L-BFGS, and a dual ascent.
+``_queries`` has closed-form properties of operators and row spaces. ``_search`` has the tools of
+all searches: a deadline, L-BFGS, and a dual ascent.
 """
 
 from leastnoise._families._blocks import (

@@ -1,7 +1,7 @@
 """p-Identity on two levels, for long attributes under pure DP.
 
-An inner strategy is repeated within every block of cells, and an outer strategy measures the sums
-of the blocks.
+An inner strategy measures the cells of every block, and an outer strategy measures the sums of the
+blocks.
 
 In block b, the coefficients of the inner strategy are divided by s_b = 1 + e_b + sum_i U_ib. Then
 all columns of the whole strategy have L1 norm 1. Here e_b is the coefficient of the query that sums
@@ -73,15 +73,16 @@ _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of on
 
 
 class BlockPIdentity(NamedTuple):
-    """A strategy within blocks and on block sums, of L1 sensitivity 1.
+    """A strategy of L1 sensitivity 1 within blocks and on the sums of blocks.
 
     Attributes:
-        inner: within a block, of sensitivity 1; a shorter last block has its first cells.
+        inner: the strategy within a block, of sensitivity 1; a shorter last block uses its first
+            cells.
         divisors: s, shape (blocks,).
         sum_coefficients: e, shape (blocks,), before the division by s; zeros if the sums of single
             blocks are not measured.
         sum_rows: U, shape (p, blocks), before the division by s.
-        rmse: unit RMSE under L1 if all blocks are whole.
+        rmse: unit RMSE under L1 if all blocks have the full width.
     """
 
     inner: PIdentity
@@ -120,8 +121,8 @@ class BlockGram(NamedTuple):
     def between_blocks_sum(self, weights: FloatArray) -> FloatArray:
         """Return the weighted sum of off-diagonal blocks, as a 2 x 2 matrix C.
 
-        The sum runs over pairs of blocks b < c, of weight times (M_bc + M_bc^T). The entry of the
-        sum for cells x <= y is E(x)^T C E(y) with E(x) = (1, x).
+        The sum runs over pairs of blocks b < c, and its terms are the weight times (M_bc + M_bc^T).
+        The entry of the sum for cells x <= y is E(x)^T C E(y) with E(x) = (1, x).
         """
         upper = np.triu(weights, 1)
         half = (upper * self.constants).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)
@@ -154,7 +155,7 @@ class BlockGram(NamedTuple):
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
     """Return the Gram matrix of a workload, divided into blocks of equal width.
 
-    Ranges are averaged as if each end were uniformly distributed within its block.
+    Each end of a range is treated as uniformly distributed within its block.
     """
     if gram.array is not None:
         raise NotApplicable(_MADE_FOR)
@@ -292,9 +293,9 @@ def _summarize_sums(outer_coefficients: FloatArray, inner_total: float) -> _Bloc
 class _ErrorTerms(NamedTuple):
     """The coefficients of a workload in the error.
 
-    The error is the sum of four products. Their factors are: ``within_coefficients`` and the
-    inverse forms; ``identity`` and the trace of P; ``coefficients`` and the forms of the mean;
-    ``identity_coefficient`` and the squared norm of the mean.
+    The error is the sum of four products: ``within_coefficients`` times the inverse forms;
+    ``identity`` times the trace of P; ``coefficients`` times the forms of the mean; and
+    ``identity_coefficient`` times the squared norm of the mean.
     """
 
     within_coefficients: FloatArray  # sum_b s_b^2 M_bb, shape (2, 2)
@@ -303,7 +304,7 @@ class _ErrorTerms(NamedTuple):
     identity_coefficient: float  # the same sum for the multiples of the identity
 
     def error(self, summary: _InnerSummary) -> float:
-        """Return the squared error for an inner strategy."""
+        """Return the squared error of a workload for an inner strategy."""
         return float(
             (self.within_coefficients * summary.inverse_forms).sum()
             + self.identity * summary.trace
@@ -313,7 +314,7 @@ class _ErrorTerms(NamedTuple):
 
 
 def _error_terms(blocks: BlockGram, sums: _BlockSums, inner_total: float) -> _ErrorTerms:
-    """Return the coefficients of a workload in the error."""
+    """Return a workload's coefficients in the error."""
     squares = sums.divisors**2
     within = blocks.within_block_sum(squares)
     all_blocks = blocks.within_block_sum(np.diag(sums.weights).copy())
@@ -332,7 +333,8 @@ def blocks_objective(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return the error of a two-level strategy, and its two gradients.
 
-    The inner Theta has ``values`` on ``support``; ``outer_coefficients`` stacks e and U.
+    ``values`` are the values of the inner Theta on ``support``; ``outer_coefficients`` stacks e and
+    U.
     """
     inner = _summarize_inner(support, values)
     sums = _summarize_sums(outer_coefficients, inner.total)
@@ -352,7 +354,7 @@ def blocks_objective(
 def _gram_by_inverse(
     terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, pair_forms: FloatArray
 ) -> Gram:
-    """Return the error's gradient by the inner inverse, as a Gram matrix."""
+    """Return the error's gradient with respect to P, as a Gram matrix."""
     total = inner.total
     turn = (
         _multiply_block(terms.coefficients, inner.mean) + terms.identity_coefficient * inner.mean
@@ -432,7 +434,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         most[count : count + blocks] = 0.0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error at a flat array of all coefficients, and its gradient."""
+        """Return the error and its gradient at a flat array of all coefficients."""
         error, by_values, by_rows = blocks_objective(
             blocked_gram, support, point[:count], point[count:].reshape(above.shape)
         )
@@ -469,7 +471,7 @@ class NestedInverse(GramInverse):
     def __init__(
         self, inner: GramInverse, last: GramInverse, weights: FloatArray, sums_inverse: FloatArray
     ) -> None:
-        """Build the inverse from the inverses within blocks and across blocks.
+        """Build the inverse from an inverse within blocks and one across blocks.
 
         ``w`` has shape (blocks,) and H has shape (blocks, blocks).
         """
@@ -500,7 +502,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The block, the share of its mean, and the variance of each prefix.
+        """For each prefix, its last block, its mean share and variance there.
 
         The prefixes are the first 0, 1, ..., n cells. For each prefix, the three arrays have: the
         block of its last cell; the share of this block's mean that the prefix contains; and the
@@ -532,9 +534,9 @@ class NestedInverse(GramInverse):
         return along, both
 
     def _covariances(self, first_lengths: IntArray, second_lengths: IntArray) -> FloatArray:
-        """Return the block-mean part of the covariance of pairs of prefixes.
+        """Return the part of prefix covariances that comes from the block means.
 
-        The prefixes hold the first ``first_lengths`` and the first ``second_lengths`` cells.
+        The prefixes have the first ``first_lengths`` and the first ``second_lengths`` cells.
         """
         blocks, shares, _ = self._prefixes
         along, both = self._prefix_sums_of_inverse
@@ -589,8 +591,8 @@ class NestedInverse(GramInverse):
     def bound_of_ranges(self) -> float:
         """Return an upper bound on the variances of all ranges of cells.
 
-        The inverse of a block bounds the ranges within it. For all other ranges, the bound is the
-        sum of the largest values of the two parts of the variance.
+        The inverse of a block gives the bound of the ranges within the block. For all other ranges,
+        the bound is the sum of the largest values of the two parts of the variance.
         """
         # The part of H is convex in the shares of the first and the last block. So it is largest
         # for ranges of whole blocks. R adds at most its largest prefix variance at each end.

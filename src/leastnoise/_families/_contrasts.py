@@ -6,10 +6,10 @@ Let F be n - 1 rows over n cells that determine every query except the total. F 
 satisfy F m = 0 and 1^T m = 1. The vector m is the *tilt*. The variance of a query q has two parts:
 (q m)^2 from the noise of the total, and q R q from the noise of the rows. R is the inverse of F^T F
 on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
-iteration of the Gaussian optimum. The best tilt depends on the cost of the total. The *pull* is
-this cost, a single number. A search finds the best pull (docs/mathematics.md, section 5). Pull 0 is
-the split of ResidualPlanner+. The tilt m = 1/n has pull 0; contrasts with equal noise have this
-tilt.
+iteration of the Gaussian optimum. The best tilt depends on the cost of measuring the total. The
+*pull* is a number that states this cost. A search finds the best pull (docs/mathematics.md, section
+5). A pull of 0 gives the split of ResidualPlanner+. The tilt m = 1/n results from pull 0, and
+contrasts with equal noise have this tilt.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
     from this project.
@@ -44,7 +44,7 @@ class ContrastRows:
 def best_tilt(
     gram: FloatArray, pull: float, dual_weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the optimal tilt for the cost of the total, and dual weights.
+    """Return the best tilt for the cost of the total, and the dual weights.
 
     The tilt is the direction that the contrast rows do not measure.
 
@@ -100,7 +100,7 @@ def _optimal_rows(
     gap: float,
     max_steps: int,
 ) -> ContrastRows:
-    """Return rows of least summed variance with column norms of at most 1.
+    """Return the rows of least summed variance with column norms up to 1.
 
     The matrix Y minimises tr(N Y^-1) subject to c_j^T Y c_j <= 1. Here N is ``gram``, and the c_j
     are the columns C. The rows are Y^(1/2) C, up to a rotation.
@@ -114,7 +114,7 @@ def _optimal_rows(
     turned = lower.T @ columns
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Return column costs, dual value and eigenvectors for dual weights."""
+        """Compute column costs, dual value and eigenvectors from dual weights."""
         squares, vectors = eigh((turned * weights) @ turned.T, driver="evd")
         roots = np.sqrt(np.maximum(squares, squares[-1] * 1e-30))
         total = float(roots.sum())
@@ -154,9 +154,9 @@ class GroupContrasts(Dense):
     """Queries that contrast the count of each group with the total.
 
     The rows G of these queries are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the
-    partition P. So these rows with independent noise of variance g^2 s are equivalent to contrasts
-    between the groups, of norm 1, with noise of variance s. These rows are not measured by any
-    plan.
+    partition P. So measuring these rows with independent noise of variance g^2 s is equivalent to
+    measuring contrasts of norm 1 between the groups with noise of variance s. No plan measures
+    these rows.
 
     >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
     [[1, 1, -1], [-1, -1, 1]]
@@ -215,7 +215,7 @@ def contrast_strength(factor: Factor) -> float | None:
 def invert_contrast_gram(factor: Factor) -> GramInverse:
     """Return the inverse Gram matrix of a strategy that excludes the total.
 
-    The total is added with an arbitrary weight, which affects only kappa.
+    The total is added with an arbitrary weight, which affects only the variance kappa of the total.
     """
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]

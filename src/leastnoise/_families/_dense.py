@@ -17,9 +17,9 @@ weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``. By Hoelder's inequality, t^((
 every error of this design.
 
 Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and therefore the same
-error. The largest column norm of B is minimised over Q, which may have more rows than A. A descent
-works on a smooth upper bound, which is tightened after each descent. Every intermediate B has
-exactly the error of A.
+error. The largest column norm of B is minimised over Q, which may have more rows than A has. The
+descent minimises a smooth upper bound, which is tightened after each descent. Every intermediate B
+has exactly the error of A.
 
 The Gaussian optimum: minimise tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight
 d_j >= 0 for each cell j, and these weights sum to 1. Let D be diagonal with the weights d_j, ``K =
@@ -27,12 +27,12 @@ d_j >= 0 for each cell j, and these weights sum to 1. Let D be diagonal with the
 sensitivity 1, so it is a certificate. The matrix ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and
 largest diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. If X is scaled to a
 unit diagonal, ``X_ij / sqrt(X_ii X_jj)``, its error exceeds t^2 only by an amount of second order
-in X_jj - 1, because sum d_j X_jj = 1. Therefore, one or two iterations suffice if M is regular.
+in X_jj - 1, because sum d_j X_jj = 1. Therefore, one or two iterations are enough if M is regular.
 Three structures make an iteration fast. Suppose that M has entries ``a_i b_j`` for i <= j (prefix
 sums, all ranges). Then the inverses of M and of ``D^1/2 M D^1/2`` are tridiagonal, so the
 eigenvectors of ``D^1/2 M D^1/2`` cost O(n^2). If M is invariant under reversal of the cells, the
 problem separates into two halves. If M has the rank r < n, a step needs only the eigenvectors of a
-matrix of r rows.
+matrix with r rows.
 
 Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
     docs/mathematics.md; Li and Miklau, arXiv 1202.3807 (eigen-design; here with the dual iteration
@@ -135,7 +135,7 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
 def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     """Return the weighted eigenvectors of a workload's Gram matrix as rows.
 
-    The computation takes O(n^3) once and O(n^2) per iteration.
+    The computation takes O(n^3) once, and then O(n^2) per iteration.
     """
     values, vectors = np.linalg.eigh(gram.dense())
     nonzero = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps
@@ -149,7 +149,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     power = norm / (norm + 2)
 
     def step(duals: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Return column costs, dual value and query weights for dual weights."""
+        """Compute column costs, dual value and query weights from dual weights."""
         amounts = (g / (powers @ duals)) ** power
         amounts /= float(amounts @ (powers @ duals))
         return amounts @ powers, 0.0, amounts
@@ -271,7 +271,7 @@ def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """Return a function that maps dual weights to root eigenvalues and vectors.
+    """Return a function that computes the weighted spectrum from dual weights.
 
     The spectrum consists of the roots of the eigenvalues, and the eigenvectors, of ``D^1/2 M
     D^1/2``. D is diagonal with the dual weights d.
@@ -375,7 +375,7 @@ def _low_rank_spectrum(
 
 
 def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: FloatArray) -> float:
-    """Return the relative excess of the error over t^2 at unit diagonal.
+    """Return the relative excess of the error over t^2 for a unit diagonal.
 
     X is first scaled to a unit diagonal. The excess is infinite if M is singular, because the
     scaled matrix may not determine the queries of the workload.
@@ -393,9 +393,9 @@ def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: F
 
 
 def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
-    """Return dual weights for ``size`` cells, interpolated from fewer cells.
+    """Interpolate dual weights from fewer cells to ``size`` cells.
 
-    The result is the start of the iteration.
+    The result is the starting point of the iteration.
     """
     # Dual weights behave like powers of the distance to the ends, so their logarithms are
     # interpolated over the log-odds of the position. The weights next to the ends are nearly
@@ -412,10 +412,10 @@ def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Return dual weights, dual value t, and the Gram matrix X of the strategy.
+    """Iterate the dual weights; return them, the dual value t, and the matrix X.
 
-    The squared error of X, of shape (n, n), is at most (1 + gap) t^2. Its diagonal entries are at
-    most 1.
+    X is the Gram matrix of the strategy, shape (n, n), and its squared error is at most (1 + gap)
+    t^2. The diagonal entries of X are at most 1.
     """
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _COARSE_ABOVE and not gram.is_matrix_only:

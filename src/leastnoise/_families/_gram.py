@@ -1,4 +1,4 @@
-"""Gram matrices M = W^T W of workloads, in their shortest form.
+"""Gram matrices M = W^T W of workloads, in their most compact form.
 
 W is the matrix of m queries on one ordered attribute of n cells.
 
@@ -52,7 +52,7 @@ Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 def _cover_sums(size: int, range_amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     """Return, for each cell, the sum of the amounts of ranges that contain it.
 
-    Ranges with low > high are empty.
+    A range with low > high is empty.
     """
     filled = low <= high
     change = np.bincount(low[filled], range_amounts[filled], size + 1) - np.bincount(
@@ -82,14 +82,14 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 class Gram:
     """The Gram matrix M of a workload, as a sum of structured matrices.
 
-    Methods take O(n^2) only if ``array`` is not None, or if the docstring states it.
+    A method takes O(n^2) only if ``array`` is not None, or if its docstring says that it does.
 
     Attributes:
         size: number of cells n.
         queries: number of queries m (rows of W).
         pairs: the pairs (a, b) of matrices with ``M_ij = a_i b_j`` for i <= j, as for prefix sums,
             ranges and the total.
-        identity_weight: the multiple of the identity: the weight of single cells.
+        identity_weight: the factor of the identity matrix, which is the weight of single cells.
         weighted_ranges: the weights, the first cells and the last cells of ranges.
         array: the part of M without a structured form, shape (n, n).
     """
@@ -264,7 +264,7 @@ class Gram:
         return product
 
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Return ``tr(M P)`` for each block width, where P is the mean over blocks.
+        """Return ``tr(M P)`` for each block width, where P averages over blocks.
 
         P is the projection on vectors that are constant on blocks of that width.
         """
@@ -405,7 +405,7 @@ def sum_grams(weighted_grams: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix with cells in seriated order, and the order.
+    """Return the Gram matrix with similar cells together, and their order.
 
     If M has a compact form in that order, the result is stored in this form.
     """
@@ -423,9 +423,9 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix of merged equal cells, and each cell's group.
+    """Merge cells that are in the same queries; return the group of each cell.
 
-    Equal cells are cells that are in exactly the same queries.
+    The result also has the Gram matrix of the merged cells, as its first part.
     """
     if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
@@ -443,7 +443,7 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 def is_exchangeable(gram: Gram) -> bool:
     """Return whether no query distinguishes any two cells.
 
-    No query distinguishes the cells if all entries of M are equal.
+    This holds if all entries of M are equal.
     """
     diagonal = gram.diagonal()
     first = np.eye(1, gram.size)
@@ -513,7 +513,7 @@ number of bits of rounded coefficients.
 def memoize_fit(fit: Fitting) -> Fitting:
     """Return a fit function that caches results for attributes of few cells.
 
-    The same fits are needed for other budgets, strategies and data-dependent mechanisms.
+    Other budgets, strategies and data-dependent mechanisms need the same fits.
     """
     cached = lru_cache(maxsize=_MOST_CACHED_FITS)(fit)
 
@@ -534,7 +534,8 @@ def fit_family(
 ) -> FittedFamily:
     """Fit the strategy of a family to weighted queries along one attribute.
 
-    First, runs of cells that no query separates are merged, as far as the ends of ranges show them.
+    Before the fit, runs of cells that no query separates are merged, as far as the ends of ranges
+    show these runs.
     """
     size = weighted_queries[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))

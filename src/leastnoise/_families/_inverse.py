@@ -1,12 +1,13 @@
-"""Inverse of a strategy's Gram matrix, split into total and remainder.
+"""Inverse of a strategy's Gram matrix, split into total and residual.
 
 The strategy measures queries along one attribute.
 
-Notation: F is the strategy, w are its row weights, and G = F^T diag(w^2) F. Further, kappa = 1^T
-    G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the residual inverse is R = G^-1 - kappa mean
-    mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the residual
-    basis of ResidualPlanner. Every other strategy generalises this: G and 11^T are diagonal in one
-    basis. So least squares over marginals of any product of such strategies is also diagonal.
+Notation: F is the strategy, w are its row weights, and G = F^T diag(w^2) F is its Gram matrix. Let
+    kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and R = G^-1 - kappa mean mean^T, the
+    residual inverse, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, which is the
+    residual basis of ResidualPlanner. Every other strategy has the same property as the identity: G
+    and 11^T are diagonal in one basis. So least squares over marginals is also diagonal for any
+    product of such strategies.
 
 Every family registers its inverse with `structured_inverse` for its operator, in the file of the
 family. This file has the inverses for cells with a few rows, for any matrix and for runs of cells.
@@ -98,7 +99,7 @@ class GramInverse(ABC):
         return largest_range_variance(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
-        """Return an inverse and an equivalent operator, or raise if undetermined.
+        """Return the inverse with an equivalent operator; raise if undetermined.
 
         Raises:
             UndeterminedQuery: the measured queries do not determine the operator's queries.
@@ -128,7 +129,7 @@ class GramInverse(ABC):
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return R v: G^-1 v without the part explained by the total."""
+        """Return R v: G^-1 v, less the part that is explained by the total."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
         # In place, to save memory for large tables.
@@ -240,7 +241,7 @@ class CellsInverse(GramInverse):
         return np.asarray(cell_part - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of the variances, without a list of queries."""
+        """Return the sum of the variances without listing the queries."""
         return float(
             gram_diagonal(operator) @ self.inverse_squares
             - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum()
@@ -322,7 +323,7 @@ class CoarseInverse(GramInverse):
         self.coarse = coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Return the inverse and the operator on buckets; raise if undetermined."""
+        """Return the inverse with the operator on buckets; raise if undetermined."""
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
@@ -340,7 +341,7 @@ class CoarseInverse(GramInverse):
 
 @singledispatch
 def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
-    """Return the inverse by an operator's structure; None without structure.
+    """Return an operator's inverse in structured form, or None without one.
 
     If the result is None, compute the inverse from the matrix.
     """

@@ -2,9 +2,9 @@
 
 Each level is measured with one weight, or with a weight for each group.
 
-The first level has the single cells, the last level the total. Each group lies in one group of the
-next level, which is its parent. Groups may have any number of cells, and their cells need not be
-neighbours.
+The first level has the single cells, and the last level has only the total. Each group lies in one
+group of the next level, which is its parent. Groups may have any number of cells, and their cells
+need not be neighbours.
 
 Let P_l be the matrix that sums the cells of each group of level l. Let a_l be the precisions
 (inverse variances) of the measurements of that level. The Gram matrix is X = sum_l P_l^T diag(a_l)
@@ -12,15 +12,15 @@ P_l. The upward pass computes v_u = 1 / (a_u + 1 / sum of the children's v). v_u
 the estimate of group u from the measurements inside the group. The downward pass computes f_c = v_c
 - (v_c / S)^2 (S - f_u). f_c is the variance of the estimate of a child c from all measurements. S
 is the sum of v over all children of its parent u. So all variances are computed in O(groups). The
-derivatives of their sum with respect to every a_u take O(groups) too: the same passes are
+derivatives of their sum with respect to every a_u also take O(groups), because the same passes are
 differentiated in reverse.
 
 Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
 same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees
 below them, every level has a single orbit, for any number of groups. The matrices P_l^T P_l of all
 levels have common invariant subspaces. Consider k sibling groups of one orbit. They contribute k -
-1 copies of the subspaces of one group. Their sum belongs to the subspace of their parent, which has
-one dimension for each orbit of cells below it.
+1 copies of the subspaces of one group. The sum of these copies belongs to the subspace of the
+parent group, which has one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -59,9 +59,9 @@ def partition_groups(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return the cells, the groups of operators and the total as levels.
+    """Return the cells, the operators' groups and the total as nested levels.
 
-    The result is None if these are not nested partitions.
+    The result is None if the groups are not nested partitions.
     """
     groups = [
         partition_groups(operator)
@@ -252,8 +252,8 @@ class Levels:
     def orbits(self) -> "Orbits":
         """The orbits: classes of groups that have equal variances.
 
-        Groups with equal subtrees form one class, and the classes are then split by the orbits of
-        the parents.
+        Groups with equal subtrees first form one class, which is then split by the orbits of the
+        parents.
         """
         random = np.random.default_rng(0)
         classes = [np.zeros(self.size, dtype=np.int64)]
@@ -408,8 +408,8 @@ class InvariantSubspace:
         grams: for every level l, the matrix of P_l^T P_l on the subspace, divided by the number of
             cells, shape (levels, d, d).
         multiplicity: the number of copies.
-        has_total: whether the first direction is the vector of equal cells; else the subspace is
-            orthogonal to it.
+        has_total: whether the first direction is the vector of equal cells; otherwise the subspace
+            is orthogonal to this vector.
     """
 
     grams: FloatArray
@@ -511,9 +511,9 @@ class LevelInverse:
         return float(self.variances(operator).sum())
 
     def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of v in the finest measured groups, and group sizes.
+        """Return the sum of each vector in every finest measured group, and sizes.
 
-        v has shape (size, ...).
+        The vectors v have shape (size, ...).
         """
         gathered = v
         lengths = np.ones(self.levels.size)

@@ -8,13 +8,13 @@ diag(s)``. The error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M Y^T)``. No n x n ma
 formed: a step costs O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
 The problem is not convex. For ordered workloads, descents from random starts ended in strategies of
-the same form at every size that was tried. The rows form one or a few layers of smooth bells. Each
+the same form at all sizes that were tried. The rows form one or a few layers of smooth bells. Each
 bell overlaps half of its neighbours. A layer is 8 to 20 times coarser than the layer below it. If
-many queries contain the first cells, the first bell is close to this end of the line. If few
-queries contain the first cells, the first bell is one spacing away from this end. The other end of
-the line is treated in the same way. Therefore, most descents start from bells. Bells of this shape
-have an error within 3% of the final error before any step. The supports of the rows remain narrow
-windows, which makes n = 16384 affordable.
+many queries contain the first cells, the first bell lies close to the first cell. If few queries
+contain the first cells, the first bell lies one spacing away from the first cell. The bells at the
+other end of the line follow the same rule. Therefore, most descents start from bells. Bells of this
+shape have an error within 3% of the final error before any step of the descent. The supports of the
+rows remain narrow windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -178,7 +178,7 @@ def other_starts(size: int) -> Iterator[list[Window]]:
 def total_start(gram: Gram) -> list[Window]:
     """Return the best flat row for a strategy of cells and one total.
 
-    The height of the row is found by a search in one variable.
+    A search in one variable finds the height of this row.
     """
     # If Theta is one flat row of height c, the error is ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n
     # c^2))``, where t is the sum of all entries of M.
@@ -204,9 +204,10 @@ class _Layout(NamedTuple):
         values_of_cell: the values of each cell, shape (n, c); shorter lists are filled up with v.
         rows_of_cell: the rows of these values; shorter lists are filled up with p.
         pairs_of_cell: the number of each pair of rows on a cell, shape (n, c, c).
-        start_positions: the running sums of one row begin with a zero; this is the position in them
-            at which another row starts, shape (p, p).
-        stop_positions: the position at which that row stops, shape (p, p).
+        start_positions: for each pair of rows, the position in the running sums of one row at which
+            the other row starts, shape (p, p); running sums begin with a zero.
+        stop_positions: for each pair of rows, the position in these sums at which the other row
+            stops, shape (p, p).
     """
 
     row: IntArray
@@ -224,7 +225,8 @@ class _Layout(NamedTuple):
 class Support:
     """The entries of Theta that may be nonzero: one window for each row.
 
-    Each row has one window of consecutive cells. The values of all rows are stored end to end.
+    Each row has one window of consecutive cells. The values of all rows are stored in one array,
+    one row after the other.
     """
 
     def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
@@ -248,7 +250,7 @@ class Support:
         return matrix
 
     def from_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Return the values on the support of a matrix of shape (p, n)."""
+        """Return a (p, n) matrix's values on the support."""
         return np.concatenate(
             [matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)]
         )
@@ -408,7 +410,7 @@ def _windowed_objective(
 ) -> tuple[float, FloatArray]:
     """Return the error and its gradient, fast for many narrow windows.
 
-    M must be ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
+    M must have the entries ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """
     # Outside the window of a row, the row times M is a multiple of a on the left and of b on the
     # right. So a step needs only the windows and two numbers for each row. It takes O(p^3 + n c^2),
@@ -460,7 +462,7 @@ class _WindowProducts:
         return np.asarray(summed.reshape(padded, padded)[: self.rows, : self.rows], float)
 
     def multiply_left(self, matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Return a (p, p) matrix times a matrix, evaluated on the support."""
+        """Return a (p, p) matrix times another matrix, evaluated on the support."""
         padded = np.zeros((self.rows + 1, self.rows + 1))
         padded[: self.rows, : self.rows] = matrix
         owner = self.layout.rows_of_cell
@@ -575,7 +577,7 @@ class _DescentRun:
 
 
 def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
-    """Yield the first start, and further starts until the deadline."""
+    """Yield the first start, and further starts until the deadline has passed."""
     for number, start in enumerate(starts):
         if number and deadline_passed():
             return
@@ -590,7 +592,7 @@ def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
 def _successive_halving(
     runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
 ) -> _DescentRun:
-    """Return the best run, after rounds that continue fewer and fewer runs.
+    """Return the best run of several rounds that continue ever fewer runs.
 
     Each round keeps the best runs. The last round runs without interruption.
     """
@@ -653,7 +655,7 @@ def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
 def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
     """Return the best descent that starts from blocks or random rows.
 
-    These starts are compared only after some steps, because their initial errors are not
+    These starts are compared only after some steps, because their errors before these steps are not
     informative.
     """
     runs: list[_DescentRun] = []

@@ -6,13 +6,13 @@ the matrix. Properties of entries are never guessed. They are computed by `colum
 
 The row space of measured queries decides which other queries are determined. Intervals of n cells
 are edges between n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query
-puts on each node a weight, which is minus the change of the query from one cell to the next. Some
-intervals span the query exactly if these weights sum to 0 over each connected component of the
-edges. The test uses integer arithmetic and takes linear time. For other operators, the null space
-is computed in floating point. It follows from the eigenvalues of the Gram matrix of the rows after
-scaling to norm 1. Eigenvalues below 1e-10 of the largest are treated as 0. So a direction measured
-with less than 1e-5 of the largest weight counts as unmeasured. A query is undetermined if more than
-1e-7 of its norm is along such directions.
+assigns a weight to each node: minus the change of the query's coefficients from one cell to the
+next. The query is a combination of some intervals exactly if these weights sum to 0 over each
+connected component of the edges. The test uses integer arithmetic and takes linear time. For other
+operators, the null space is computed in floating point. The null space follows from the eigenvalues
+of the Gram matrix of the rows, after the rows are scaled to norm 1. Eigenvalues below 1e-10 of the
+largest are treated as 0. So a direction measured with less than 1e-5 of the largest weight counts
+as unmeasured. A query is undetermined if more than 1e-7 of its norm is along such directions.
 """
 
 import math
@@ -137,7 +137,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
-    """Return the same queries as functions of the sums of runs of cells."""
+    """Convert queries to functions of the sums of runs of cells."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -169,7 +169,7 @@ def apply_gram(operator: Operator, x: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def _dense_gram(operator: Operator) -> FloatArray:
-    """Return the Gram matrix of an operator, shape (cells, cells)."""
+    """Return the Gram matrix of an operator as an array, (cells, cells)."""
     real = dense(operator).astype(np.float64)
     return np.asarray(real.T @ real)
 
@@ -238,7 +238,7 @@ def apply_along_axes(
 
 
 def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield slices of rows with their values of A x.
+    """Yield slices of rows of A, with the values of A x in these rows.
 
     Several slices are yielded only for a large number of ranges.
     """
@@ -261,7 +261,8 @@ class RowSpace:
 
     Attributes:
         size: number of cells n.
-        components: the component of each of the n + 1 nodes, if the space is a span of intervals.
+        components: the connected component of each of the n + 1 nodes, if the space is a span of
+            intervals.
         null_basis: an orthonormal basis of the null space, shape (n, n - dimension), if the space
             is not full and is not a span of intervals.
     """
@@ -459,7 +460,8 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
 def row_space(operator: Operator) -> RowSpace | None:
     """Return the row space of an operator; None if it is too large.
 
-    The result is None if the class does not imply the span and there are more than 4096 cells.
+    The result is None if the operator's class does not imply the span and there are more than 4096
+    cells.
     """
     by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
@@ -478,7 +480,7 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a matrix is lower triangular, and its diagonal's ratio.
+    """Return whether a matrix is lower triangular, and a ratio of its diagonal.
 
     The ratio is the smallest absolute diagonal entry divided by the largest. The result is None if
     the matrix is not triangular.

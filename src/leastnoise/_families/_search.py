@@ -6,7 +6,7 @@ Searches check the CPU time between their steps. When the deadline has passed, s
 best result so far.
 
 The descent over coefficients of at least 0 is limited-memory BFGS, projected on the bounds. In
-every step, the coefficients that are at a bound and would leave it are fixed. The other
+every step, the coefficients that are at a bound and would cross it are fixed. The other
 coefficients move along the quasi-Newton direction of the last steps, and the result is clipped at
 the bounds. The descent needs only NumPy, because loading an optimiser takes longer than many
 descents.
@@ -49,7 +49,7 @@ _Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 @dataclass(slots=True)
 class Deadline:
-    """The CPU time of this thread at which searches must end.
+    """A limit on the CPU time of this thread, at which searches must end.
 
     The object also records whether a search has reached the deadline.
     """
@@ -81,7 +81,7 @@ def search_was_cut_short() -> bool:
 def check_deadline() -> None:
     """Raise NotApplicable if the current deadline has passed.
 
-    Searches call this function until they have found a first strategy.
+    A search calls this function until it has found a first strategy.
     """
     if deadline_passed():
         raise NotApplicable(
@@ -182,7 +182,7 @@ def _line_search(
 
 
 def _descent_direction(gradient: FloatArray, is_free: BoolArray, memory: _Memory) -> FloatArray:
-    """Return the L-BFGS direction of the free coefficients, 0 for others."""
+    """Return the L-BFGS direction: 0 for all coefficients that are not free."""
     down = np.where(is_free, -gradient, 0.0)
     direction = down.copy()
     shares = []
@@ -214,7 +214,9 @@ def dual_ascent(
     max_steps: int,
     excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Return the best step of a dual ascent: cost, weights, value and result.
+    """Return the best step of a dual ascent.
+
+    The result has the step's cost, weights, dual value and result.
 
     Args:
         step: maps weights of sum 1 to three results: the cost of each column (1 at the optimum if

@@ -1,21 +1,22 @@
-"""Strategies along time whose rows are measured when their cells end.
+"""Strategies along time; a row is measured when its last cell has ended.
 
 This file has the square root of the prefix sums, and other lower triangular strategies.
 
 The square of the lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) is
 the matrix of all prefix sums. The column norms of C decrease towards the end, so each column is
-scaled up to the largest norm. The result is near the optimum at any size. As integers, the
-coefficients are a step function of the distance, with steps that become longer with the distance.
-The scales are constant on runs of cells. The runs are narrower towards the end, where the norms
-change fast. Least squares takes O(n log n). The inverse is in docs/mathematics.md, section 2, with
-the notation of this file (r, R, d, E).
+scaled up to the largest norm. The result is near the optimum at any size. After rounding to
+integers, the coefficients are a step function of the distance, with steps that become longer with
+the distance. The scales are constant on runs of cells. The runs are narrower towards the end, where
+the norms change fast. Least squares takes O(n log n). The inverse is in docs/mathematics.md,
+section 2, with the notation of this file (r, R, d, E).
 
 With Gaussian noise, a strategy A with the Gram matrix X = A'A has an equivalent lower triangular
 strategy C with C'C = X. Cholesky's method computes C from the last cell on. C has the same column
 norms as A, so it has the same cost and the same errors. C is square, so the estimates of the first
 t cells are determined by the first t rows and do not change with later rows. With Laplace noise,
-such rows would have large errors. In that case hierarchies are used. Each node is measured when its
-last cell ends, and later nodes improve previously published estimates.
+such rows would have large errors. With Laplace noise, hierarchies are used instead. Each node of a
+hierarchy is measured when its last cell ends, and later nodes improve estimates that were published
+before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
     steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
@@ -256,7 +257,7 @@ class ToeplitzInverse(GramInverse):
         return answer
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield start, stop and preceding weights of runs with equal scales."""
+        """Yield each run of equal scales: its start, its stop, and earlier weights."""
         scales = self.strategy.scales.astype(float)
         sums = np.cumsum(self.series)
         before = np.zeros(self.size)
@@ -306,7 +307,10 @@ def count_widths(gram: Gram) -> int:
 
 
 def strategy_bits(bits: int) -> int:
-    """Return the bits of a Toeplitz strategy: more if it is the only attribute."""
+    """Return the number of bits of the integers of a Toeplitz strategy.
+
+    A strategy on the only attribute may use more bits.
+    """
     if bits < _MOST_ALONE:
         return bits
     return _VALUE_BITS + _SCALE_BITS
@@ -342,7 +346,7 @@ WeightedQueries = Sequence[tuple[float, Operator]]
 
 
 def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
-    """Return candidate lower triangular strategies along a time attribute.
+    """Return lower triangular strategies to compare along a time attribute.
 
     The candidates are the lower triangular equivalent of the Gaussian optimum or, for many cells,
     strategies in closed form.
@@ -370,7 +374,7 @@ def causal_strategies(attribute: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(attribute: str, squared_entries: FloatArray, norm: int) -> Factor:
-    """Return cells with the best weights for units with rows in all cells.
+    """Return the cells with the best weights for units with rows in all cells.
 
     The cost of a unit is then the sum of the weights to the power p, where p is the norm. The error
     is the sum of the queries' squared entries over the squared weights. The error is least if each
@@ -393,7 +397,7 @@ def weighted_cells(attribute: str, squared_entries: FloatArray, norm: int) -> Fa
 def causal_hierarchy(
     attribute: str, weighted_queries: WeightedQueries, *, in_all_cells: bool = False
 ) -> Factor:
-    """Return the hierarchy, or cells, of least error under Laplace noise.
+    """Return the hierarchy or cells with the least error under Laplace noise.
 
     The error of an answer is evaluated when it is first published.
 
@@ -420,7 +424,7 @@ def causal_hierarchy(
         ]
 
     def error(factor: Factor) -> float:
-        """Return the summed squared error of all queries at their first release."""
+        """Return the summed squared errors of queries when first released."""
         norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
         norm = float(norms.sum() if in_all_cells else norms.max())
         variances = [

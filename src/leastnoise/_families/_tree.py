@@ -6,19 +6,19 @@ A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of th
 node of level l is a block of B_l cells (the last block may be shorter), measured with a separate
 scale. Let z be the square of that scale. The Gram matrix of the strategy on a node is ``G = z 11^T
 + blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the children -
-z m / (1 + z k)``. Here ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v`` and ``m = v^T M
-v``. The v of the node is ``v / (1 + z k)``. docs/mathematics.md, section 2, has the remaining
-parts: least squares by two passes, the variances of intervals, and a bound on the largest of these
-variances.
+z m / (1 + z k)``. Here ``v`` is the solution of ``blockdiag(children) v = 1``, ``k = 1^T v`` and
+``m = v^T M v``. The v of the node is ``v / (1 + z k)``. docs/mathematics.md, section 2, has the
+remaining parts: least squares by two passes, the variances of intervals, and a bound on the largest
+of these variances.
 
 If each level has one weight, there are closed forms, so all chains can be searched. Let ``tau_l =
 tr(M P_l)``. P_l is the projection on vectors that are constant on the blocks of level l. A tree of
 widths B_l and weights w_l has the error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i``. A
 Haar wavelet has the error ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. If a width does not divide
-n, the formulas hold for a padded domain whose additional cells are not assumed to be empty. Under
+n, the formulas are for a padded domain whose additional cells are not assumed to be empty. Under
 L1, the best trees have few levels with very different widths, and further levels only add cost. So
-chains of arbitrary widths are searched, and not only powers of one branching factor. Under L2,
-every level reduces the error a little.
+chains of arbitrary widths are searched, instead of only the powers of one branching factor. Under
+L2, every level reduces the error a little.
 
 Source: Hay et al. 2010 (inference by two passes). All other parts of this file are from this
     project.
@@ -164,7 +164,10 @@ def _trace_drops(
 def _optimize_weights(
     trace_drops: FloatArray, widths: FloatArray, norm: int, common_steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the indices of chains, best first, and the weights of each chain."""
+    """Optimise the weights of chains; return the best chains and weights.
+
+    The result has the indices of the chains, best first, and the weights of each of these chains.
+    """
     # Gradient steps are applied to all chains at once. These few steps do not identify the best
     # chain, so the best chains of each length are then optimised by full descents.
     logs = _clamp_logs(np.zeros(trace_drops.shape), widths)
@@ -205,7 +208,7 @@ def _descend(
 
 
 def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
-    """Return the chains of block widths to try."""
+    """Return the chains of block widths to compare."""
     if norm == 2:
         return [
             full_chain(size, branching)
@@ -264,13 +267,13 @@ def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: 
 
 
 def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
-    """Return the hierarchy with a given branching and equal weights."""
+    """Return the hierarchy with equal weights and a given branching factor."""
     widths = full_chain(gram.size, branching)
     return weighted_tree(gram, widths, np.ones(len(widths)), norm)
 
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Return the hierarchy with the best branching and equal weights."""
+    """Return the hierarchy with equal weights and the best branching factor."""
     candidates = sorted(
         {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
     )
@@ -356,8 +359,8 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray, bits: int) ->
     """Return a strategy with row weights rounded to integers.
 
     A weight that rounds to 0 is replaced by the least weight, which has a negligible cost. The
-    weights along all attributes of a table are multiplied with each other, and scales with products
-    of more than about 30 bits are rounded up, or cannot be drawn.
+    weights along all attributes of a table are multiplied with each other. Scales with products of
+    more than about 30 bits are rounded up, or cannot be drawn.
     """
     bits = min(_WEIGHT_BITS, max(_LEAST_WEIGHT_BITS, bits))
     rounded = np.maximum(1, np.rint(weights / weights.max() * 2**bits)).astype(np.int64)
@@ -365,7 +368,7 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray, bits: int) ->
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-    """Return the equally weighted hierarchy of the best branching.
+    """Return the hierarchy with equal weights and the best branching factor.
 
     Its coefficients are integers, so ``bits`` is not used; every family has this argument.
     """
@@ -575,7 +578,7 @@ def _lift_to_parent(
 def _largest_by_run(
     shares_and_noise: Part, node_variances: FloatArray, node_width: int, node_count: int
 ) -> Part:
-    """Return the largest variances within runs of prefixes or suffixes.
+    """Return the largest variances, by run of a node's prefixes or suffixes.
 
     The second array has the least linear parts. Both arrays have shape (nodes, runs).
     """
@@ -599,7 +602,7 @@ def _bound_ranges_across(
     starts: Part,
     ends: Part,
 ) -> float:
-    """Return an upper bound on the variances of ranges across children.
+    """Return an upper bound on variances of ranges in several children.
 
     The bound holds for all parents and all pairs of their children.
     """

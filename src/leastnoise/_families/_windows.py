@@ -10,15 +10,15 @@ part of ``log m^(1/4)`` (Kolmogorov's factorisation). For prefix sums T is the s
 scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals. The density
 of c is never negative.
 
-The lower bound for full sets of ranges follows. Let W have the ranges as rows. All other symbols
-are as in ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T Z)``. Let the
-rows of Z be rows of circulants, one for each width. The spectral values of Z at a frequency are the
-spectral values of W at this frequency, scaled to norm 1. Then ``h_j`` is the sum of ``W_ij Z_ij``
-over the rows i and follows from running sums. The best weights D give the bound ``sum_j max(h_j,
-0)^2``.
+The lower bound for full sets of ranges is derived as follows. Let W have the ranges as rows. All
+other symbols are as in ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T
+Z)``. Let the rows of Z consist of circulant matrices, with one matrix for each width. The spectral
+values of Z at a frequency are the spectral values of W at this frequency, scaled to norm 1. Then
+``h_j`` is the sum of ``W_ij Z_ij`` over the rows i and follows from running sums. The best weights
+D give the bound ``sum_j max(h_j, 0)^2``.
 
-Source: textbook material (spectral factorisation, duality of norms). This project contributes the
-    use of both (docs/mathematics.md, section 2).
+Source: textbook material (spectral factorisation, duality of norms). This project uses the two
+    together (docs/mathematics.md, section 2).
 """
 
 import math
@@ -143,7 +143,7 @@ def _scale_starts(root: FloatArray) -> IntArray:
 
 
 def _full_set_weights(gram: Gram) -> dict[int, float]:
-    """Return the weight of each width of full sets of ranges, or {} for none.
+    """Return the weight of each width of full sets of ranges; {} if none.
 
     The result is empty if the queries are not full sets, or have too many widths.
     """
