@@ -1,15 +1,15 @@
-"""Planners turn a workload into a strategy and never see data.
+"""Planners map a workload to a strategy and never see data.
 
 A planner is a record (`Planner` in ``_planning_problem``) with a function from a `PlanningProblem`
 to a `Strategy`. ``_table_weights`` chooses the weights of measured tables by the optimisation in
-``_residual_algebra``. Start reading at `identity` there. ``_marginals`` measures tables of cells
-and of levels. ``_covering`` measures larger tables that contain the requested ones. ``_kronecker``
-measures a fitted strategy along every attribute. ``_union`` measures one table for each of two
-parts of the queries. ``_tilted`` measures residual spaces by fitted rows. ``_k_norm_strategy``
-measures one-way tables with joint K-norm noise. ``_datacube_baselines`` has the strategies of
-papers by name, and ``_user_strategy`` the strategies of users. ``_counts_and_sums`` measures counts
-and sums jointly. ``_data_dependent`` and ``_sums_strategy`` plan the public steps of data-dependent
-mechanisms.
+``_residual_algebra``. Start reading at the planner `identity` in ``_table_weights``. ``_marginals``
+measures tables of cells and of levels. ``_covering`` measures larger tables that contain the
+requested ones. ``_kronecker`` measures a fitted strategy along every attribute. ``_union`` measures
+one table for each of two parts of the queries. ``_tilted`` measures residual spaces by fitted rows.
+``_k_norm_strategy`` measures one-way tables with joint K-norm noise. ``_datacube_baselines`` has
+the strategies of papers by name, and ``_user_strategy`` the strategies of users.
+``_counts_and_sums`` measures counts and sums jointly. ``_data_dependent`` and ``_sums_strategy``
+plan the public steps of data-dependent mechanisms.
 """
 
 from collections.abc import Mapping

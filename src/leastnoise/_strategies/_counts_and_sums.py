@@ -1,13 +1,13 @@
-"""Measure counts and sums of a measure for the cost of either.
+"""Measure counts and sums of a measure jointly for the cost of one of them.
 
 A table measures, in each cell, the distances of values from both ends of the measure.
 
 Let R be the distance between the ends of a measure, and m the middle of the ends. A row with value
 v adds v - low to one end and high - v to the other end. So measuring both ends costs as much as
 measuring a count. If each end has the variance s^2, a count has the variance 2 s^2 / R^2. A sum has
-the variance s^2 / 2, plus m^2 times the variance of the count. So a planner's strategy for counts
-can be measured on both ends. The strategy is planned for counts, with the combined importance of
-counts and sums. Tables that are requested only as counts are planned separately. With Gaussian
+the variance s^2 / 2, plus m^2 times the variance of a count. So a planner's strategy for counts can
+also be used to measure both ends. The strategy is planned for counts, with the combined importance
+of counts and sums. Tables that are requested only as counts are planned separately. With Gaussian
 noise, the counts of all tables are measured as well. Without these counts, the two ends would
 determine counts and centred sums with a fixed ratio of errors. The split of the budget between
 these parts is searched, with the exact error (docs/mathematics.md, section 8).
@@ -97,7 +97,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
 def _strategy_of_part(
     planner: Planner, problem: PlanningProblem, subproblem: PlanningProblem
 ) -> Strategy:
-    """Return a planner's strategy for a subproblem, or a fallback strategy."""
+    """Return a planner's strategy for a part of the problem, or a fallback."""
     try:
         return planner.strategy(subproblem)
     except NotApplicable:
@@ -112,7 +112,7 @@ def _strategy_of_part(
 
 
 def _as_counts(product: Product, importance: float, count_measure: str | None = None) -> Product:
-    """Return a table of counts with the attributes of another table.
+    """Return a table that counts rows by the attributes of another table.
 
     The table counts the values of ``count_measure``, or rows if ``count_measure`` is None.
     """
@@ -147,7 +147,7 @@ def _tables_of_distances(
 
 
 def _other_tables(problem: PlanningProblem, count_measures: _Counts) -> list[Product]:
-    """Return the tables to measure besides distances of values from bounds.
+    """Return the tables to measure in addition to distances from both bounds.
 
     The result has all other tables and, with Gaussian noise, also the counts of the tables measured
     at both ends.
@@ -231,10 +231,10 @@ def _error_of_blocks(problem: PlanningProblem, blocks: Weighted, workload: Workl
 def _exponents_of_separate_parts(
     problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]
 ) -> list[float] | None:
-    """Return the best exponents of parts that have only the budget in common.
+    """Return the best exponents of parts that only share the budget.
 
-    The exponents have a closed form if the error of each part is a power of its budget. The result
-    is None otherwise.
+    A closed form exists if the error of each part is a power of its budget. The result is None
+    otherwise.
     """
     largest_weight = max(weight for part, _ in parts for _, weight in part)
     measures_of_parts = sum(len(answered.measures) for _, answered in parts)
@@ -251,7 +251,7 @@ def _exponents_of_separate_parts(
 
 
 def _is_search_quick(problem: PlanningProblem, blocks: Sequence[Block]) -> bool:
-    """Return whether the errors of many splits of the budget take little time."""
+    """Return whether computing errors of many budget splits takes little time."""
     factors = {factor for block in blocks for factor in block.factors}
     attributes = [name for factor in factors for name in factor.attributes]
     cells = math.prod(problem.workload.domain.kind(name).size for name in set(attributes))
@@ -270,7 +270,7 @@ def _search_exponents(
     for part_number in _searched_parts(len(parts)):
 
         def error(exponent: float, part_number: int = part_number) -> float:
-            """Return the error after the exponent of one part has changed."""
+            """Return the error after a change of one part's exponent."""
             changed = [*exponents]
             changed[part_number] = exponent
             return _error_of_blocks(problem, _join_parts(parts, changed), problem.workload)
@@ -289,8 +289,8 @@ def _searched_parts(count: int) -> list[int]:
     """Return the indices of the parts whose weights are searched, in order.
 
     If there are many parts, only the weight of the last part is searched. The last part has the
-    tables that are not measured at both ends. Each other part has a single measure, whose
-    importance determines its weight.
+    tables that are not measured at both ends. Each other part belongs to a single measure, whose
+    importance determines the weight of the part.
     """
     if count > _MOST_SEARCHED:
         return [count - 1]
@@ -301,7 +301,7 @@ def _searched_parts(count: int) -> list[int]:
 def split_units_budget(
     problem: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
 ) -> tuple[tuple[Block, float], ...]:
-    """Return blocks with the best budget split of unit counts and row counts."""
+    """Split the budget between unit counts and row counts; return the blocks."""
     if not any(product.is_per_unit for product in problem.workload):
         return blocks
     # At a small budget, discrete noise behaves like continuous noise. For continuous noise, the

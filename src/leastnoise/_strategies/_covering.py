@@ -4,9 +4,10 @@ A few larger tables that contain all requested tables lead to much smaller error
 inside the workload's downward closure. The errors are smaller because the budget is split over
 fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent. So several
 families of tables ("starts") are compared with approximate weights, and exact weights are computed
-only for the best family. The search starts from four designs: the requested tables, merged pairs of
-requested tables, greedily chosen cuboids, and block designs with attributes placed on their points.
-No array has size N or 2^d, and tables are not searched one by one (docs/decisions/planning.md).
+only for the best of these families. The search starts from four designs: the requested tables,
+merged pairs of requested tables, greedily chosen cuboids (marginals), and block designs on whose
+points the attributes are placed. No array has size N or 2^d, and tables are not searched one by one
+(docs/decisions/planning.md).
 
 A strategy along an attribute acts like an attribute of kappa cells, where kappa is the variance of
 the total along the attribute. For the choice of tables, kappa is rounded to a whole number; the
@@ -218,8 +219,8 @@ class Cover(NamedTuple):
 
     Attributes:
         tables: the measured marginals.
-        table_of_target: for each requested marginal, the position of the measured marginal that
-            determines it; cells of this marginal are added up.
+        table_of_target: for each requested marginal, the position of the measured marginal whose
+            cells are added up to answer it.
         largest_variance: the largest cell variance at unit noise and privacy cost 1. Multiply it by
             2 / epsilon^2 for pure budgets, and by 1 / mu^2 for Gaussian budgets.
     """
@@ -232,7 +233,7 @@ class Cover(NamedTuple):
 def greedy_cover(
     shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1
 ) -> Cover:
-    """Return tables whose sums give all targets with small cell variance.
+    """Return tables whose cells sum to all targets, with small cell variance.
 
     The variance is within a factor (ln m + 1)^2 of the least possible for m requested marginals.
     """
@@ -266,7 +267,7 @@ def greedy_cover(
 def cover_errors(
     shape: Sequence[float], targets: Mapping[AttributeSet, float], cover: Cover
 ) -> FloatArray:
-    """Return each table's squared error per unit of noise variance."""
+    """Return each table's squared error per unit of the noise variance."""
     weights = np.array([float(value) for value in targets.values()])
     result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(
         cover.table_of_target, weights=weights, minlength=len(cover.tables)
@@ -275,9 +276,9 @@ def cover_errors(
 
 
 def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the tables to choose from to cover the requested tables.
+    """Return candidate tables for covering the requested tables.
 
-    These are all marginals. If there are too many candidates, the result has the requested
+    The candidates are all marginals. If there are too many candidates, the result has the requested
     marginals and the unions of any two of them.
     """
     used = sorted({i for attributes in requested for i in attributes})
@@ -292,7 +293,7 @@ def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
 def _cells_added(
     shape: Sequence[float], candidates: list[AttributeSet], requested: list[AttributeSet]
 ) -> NDArray[np.float32]:
-    """Return how many candidate cells sum to one requested cell.
+    """Return how many cells of a candidate add up to one requested cell.
 
     The result has shape (requested, candidates).
 
@@ -321,8 +322,8 @@ def _cells_added(
 def _greedy_cover(is_covered: BoolArray) -> list[int]:
     """Return indices of columns that cover all rows, chosen greedily.
 
-    Ties are resolved in favour of the first column. The selection ends when no column covers a
-    further row.
+    Ties are resolved in favour of the first column. The selection ends when no column covers
+    another row.
     """
     # Use the narrowest type for the counts, because their sums take most of the time.
     count_type = np.min_scalar_type(len(is_covered))
@@ -422,9 +423,9 @@ def _candidate_starts(
     *,
     is_large: bool,
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield names and tables of the starting designs to compare.
+    """Yield the starting designs to compare, as names and tables.
 
-    Requested tables that no table of a start contains are added to the start.
+    If no table of a start contains a requested table, the requested table is added to the start.
     """
     at = locate(closure, requested)
     most = math.inf
@@ -490,7 +491,7 @@ def _start_families(
 def _merge_tables(
     closure: DownwardClosure, coefficients: FloatArray, requested: list[AttributeSet]
 ) -> list[AttributeSet]:
-    """Return the requested tables after greedily merging pairs.
+    """Return the requested tables, after pairs have been merged greedily.
 
     In each step, the best pair is merged.
 
@@ -507,7 +508,7 @@ def _merge_tables(
     added = coefficients[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
     def merge_gains(rows: slice) -> FloatArray:
-        """Return how much each merge lowers the cube root of the error."""
+        """Return by how much each merge reduces the cube root of the error."""
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(
             union - log_size
@@ -589,7 +590,7 @@ def design_seconds(workload: Workload) -> float:
 def designed_strategy(
     strategy_name: str, workload: Workload, along: Mapping[str, Factor]
 ) -> Strategy:
-    """Return the best covering tables for given strategies along attributes.
+    """Return the best covering tables, given a strategy along each attribute.
 
     The tables are chosen for Laplace noise.
     """

@@ -8,13 +8,13 @@ What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What
 (k x k) is computed, some rows at a time.
 
 An adaptive grid uses the tree of halved blocks of two attributes. Noisy counts and public numbers
-determine how many blocks are measured first, and how these blocks are divided and joined.
+determine how many blocks are measured first, and how these blocks are then divided and joined.
 
 A model first measures the table of every single attribute. A model then measures tables of pairs of
-attributes on bins; the number of rows of a bin is half the size of the noise. Budget shares depend
-only on sizes and on earlier noisy counts. For least squared error, the precision of a table of n
-cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no exponent
-was better than 0.66.
+attributes on bins; on average, a bin has half as many rows as the size of the noise. Budget shares
+depend only on sizes and on earlier noisy counts. For least squared error, the precision of a table
+of n cells is in proportion to n^(2/3) with either noise. In experiments with real tables, no
+exponent was better than 0.66.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -60,7 +60,7 @@ _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.Lin
 
 
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
-    """Return the Gram matrix of the queries as functions of bucket counts.
+    """Return the Gram matrix of the queries on bucket counts.
 
     ``gram`` is W^T W, ``starts`` are the first cells of the buckets, and the result is What^T What.
     """
@@ -81,7 +81,7 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
 def difference_costs(
     gram: Gram, left_sizes: Sequence[IntArray], right_sizes: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """Return the squared error that a unit error in each difference causes.
+    """Return the squared error from a unit error in each block difference.
 
     The result has one number for each level and each aligned block. The difference is between the
     counts of the two halves of the block. The squared error is the total over all queries of the
@@ -106,7 +106,7 @@ def difference_costs(
 
 
 def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
-    """Return the strategy of least expected error on buckets, as a factor.
+    """Return the strategy on buckets with the least expected error.
 
     The strategy is p-Identity or the Gaussian optimum, or a level tree for many buckets.
     """
@@ -115,7 +115,7 @@ def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, n
 
 
 def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
-    """Return the strategy of least expected error for a Gram matrix."""
+    """Return the strategy on buckets of least expected error for a Gram matrix."""
     k = gram.size
     if k == 1:
         return FittedFamily(Total(1))
@@ -146,9 +146,9 @@ def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
 
 
 def total_cost(gram: Gram) -> float:
-    """Return the squared error that a unit error in the total causes.
+    """Return the squared error from a unit error in the total.
 
-    The error is divided evenly among the cells.
+    This unit error is divided evenly among the cells.
     """
     return float(gram.multiply_rows(np.ones((1, gram.size))).sum()) / gram.size**2
 
@@ -156,13 +156,13 @@ def total_cost(gram: Gram) -> float:
 def first_levels(
     costs: Sequence[float], total_error_cost: float, norm: int
 ) -> tuple[tuple[int, ...], FloatArray]:
-    """Return the block widths to measure first, and weights of the levels.
+    """Return the block widths to measure first, and the weights of the levels.
 
     The widest blocks have an eighth of all cells, because a total or prefix sum that consists of
     many blocks includes the noise of all of them. The levels between these blocks and the cells
-    have about equal ratios of widths, at most 16. The weights have the least error for the costs.
-    The weights are then multiplied by 1.3 for each level: shrinkage removes noise from narrow
-    blocks, so wide blocks get more of the budget.
+    have about equal ratios of widths, at most 16. The weights minimise the error for the costs of
+    the differences and the total. The weights are then multiplied by 1.3 for each level: shrinkage
+    removes noise from narrow blocks, so wide blocks get more of the budget.
     """
     from scipy.optimize import minimize
 
@@ -175,7 +175,7 @@ def first_levels(
         powers = [0]
 
     def weights_of(point: FloatArray) -> FloatArray:
-        """Return level weights of privacy cost 1 at a point of the search."""
+        """Return the level weights at a point of the search, at privacy cost 1."""
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
         return np.asarray(weights / (weights**norm).sum() ** (1 / norm))
 
@@ -299,11 +299,11 @@ def divide_parts(
     *,
     is_narrow: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of parts and of groups, and which are in deep blocks.
+    """Return the starts of parts and groups, and whether blocks are deep.
 
     Parts and groups are the fine and the coarse layer of blocks in the grid's second round. The
-    first pair of arrays has the starts of the parts and of the groups. The second pair of arrays
-    states for each part and each group whether it belongs to a deep block.
+    first pair of arrays has the starts of the parts and of the groups. For each part and each
+    group, the second pair states whether it belongs to a deep block: one that is halved often.
 
     Based on its noisy count, each block of the level ``base_level`` is halved repeatedly, until
     each part has at most 1 / ``parts_per_record`` records. Blocks with few records are joined.
@@ -335,7 +335,7 @@ def _join_blocks(
 ) -> IntArray:
     """Return, for each base block, the first block of its merged part.
 
-    The merged blocks are the largest blocks of the tree with a target of few parts.
+    Blocks are merged to the largest block of the tree that should have only a few parts.
     """
     first = np.arange(len(deserved_parts))
     unmerged = np.ones(len(deserved_parts), dtype=np.bool_)
@@ -349,7 +349,7 @@ def _join_blocks(
 
 
 def _refine_blocks(tree: BlockTree, base_level: int, depths: IntArray) -> IntArray:
-    """Return the starts of the parts of base blocks, halved to some depths."""
+    """Return the starts of parts, after base blocks are halved to given depths."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
     for level in range(base_level, len(tree.starts)):
         block = np.searchsorted(tree.starts[base_level], tree.starts[level], side="right") - 1
@@ -376,7 +376,7 @@ def table_precisions(cell_counts: Sequence[float], importance: Sequence[float]) 
 
 
 def bin_starts(cell_shares: FloatArray, least_share: float) -> IntArray:
-    """Return the starts of bins with a share of at least ``least_share``.
+    """Return the starts of bins with at least the share ``least_share`` each.
 
     With at least two cells, there are at least two bins.
     """
@@ -398,8 +398,8 @@ def bin_starts(cell_shares: FloatArray, least_share: float) -> IntArray:
 def table_bins(cell_shares: Sequence[FloatArray], table_bin_share: float) -> tuple[IntArray, ...]:
     """Return the starts of a table's bins along each attribute.
 
-    An average bin of the table contains a share ``table_bin_share`` of the rows, so a bin along one
-    attribute contains more. Small attributes get fewer bins.
+    An average bin of the table has the share ``table_bin_share`` of the rows, so an average bin
+    along one attribute has a larger share. Small attributes get fewer bins.
     """
     even_share = table_bin_share ** (1 / len(cell_shares))
     starts: dict[int, IntArray] = {}
@@ -420,7 +420,7 @@ def binned_tables(
     std: float,
     norm: int,
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
-    """Choose the bins of each table, and its precision relative to the others.
+    """Choose the bins of each table, and the relative precision of each table.
 
     The choice uses noisy estimates, and no private number.
 

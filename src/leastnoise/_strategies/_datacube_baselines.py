@@ -56,8 +56,8 @@ def cuboids(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
 
     The tables are chosen for a small maximum variance of requested cells.
 
-    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``has_equal_noise``) and C+
-        of Cormode et al. (arXiv 1207.6096), here with recovery by least squares.
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (for ``has_equal_noise``) and
+        C+ of Cormode et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload = problem.workload
     norm = problem.norm
@@ -100,10 +100,10 @@ def _split_budget(
     *,
     has_equal_noise: bool,
 ) -> Strategy:
-    """Return blocks with the best budget split for answers without least squares.
+    """Return blocks with the budget split that is best without least squares.
 
-    Answers are then recovered by least squares, which the split does not take into account. With
-    ``has_equal_noise``, all tables have equal noise.
+    The answers are still recovered by least squares, although the split does not account for it.
+    With ``has_equal_noise``, all tables have equal noise.
     """
     if has_equal_noise:
         weights = [1.0] * len(blocks)
@@ -149,9 +149,9 @@ def walsh_functions(size: int) -> IntArray:
 
 
 def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
-    """Return a strategy on Fourier coefficients of the requested tables.
+    """Return a strategy that measures Fourier coefficients of requested tables.
 
-    The budget is split in closed form.
+    A closed form splits the budget.
     """
     workload = problem.workload
     norm = problem.norm
@@ -180,7 +180,7 @@ def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """Return the error per unit variance of the Fourier coefficients.
+    """Return the total error from a unit variance in Fourier coefficients.
 
     The keys are pairs of a measure and a set of attributes.
     """
@@ -206,7 +206,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
-    """Return the errors from unit noise on the constant and other coefficients.
+    """Return the errors from unit noise in the constant and other coefficients.
 
     The first error is for the constant coefficient along an attribute, and the second is the mean
     over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
@@ -245,7 +245,7 @@ FOURIER_EVEN = replace(
 
 
 def residual_max(problem: PlanningProblem) -> Strategy:
-    """Return residual spaces with least maximum variance of a cell.
+    """Return residual spaces with the least maximum variance of a cell.
 
     The variance of a requested cell is multiplied by its squared weight.
     """
@@ -276,7 +276,7 @@ def residual_max(problem: PlanningProblem) -> Strategy:
 def residual_noise_max(
     closure: DownwardClosure, sets: Sequence[AttributeSet], scales: Sequence[float]
 ) -> tuple[FloatArray, float, float]:
-    """Return noise variances of least maximum, the maximum, and a bound.
+    """Minimise the largest variance; return noise variances, it, and a bound.
 
     The maximum is over the variances of cells of the tables ``sets``. The bound is a lower bound on
     this maximum.

@@ -1,11 +1,11 @@
 """Measure one-way tables in groups with joint K-norm noise.
 
-A row is in one cell of every one-way table, so all tables have the same total. K-norm noise has
-equal totals in all tables. Therefore K-norm noise is smaller than independent Laplace noise, for
-example by a factor of 1.71 for sixteen tables of three cells. ``_error._k_norm_law`` computes
-its errors.
+A row is in one cell of every one-way table, so all tables have the same total. With K-norm noise,
+all tables have equal noise in their totals. Therefore K-norm noise is smaller than independent
+Laplace noise, for example by a factor of 1.71 for sixteen tables of three cells.
+``_error._k_norm_law`` computes its errors.
 
-Tables of very different sizes have less error in separate groups. With a share epsilon_g of the
+Tables of very different sizes have smaller errors in separate groups. With a share epsilon_g of the
 budget, a group g has the error E_g / epsilon_g^2, where E_g is its squared error at epsilon 1. So
 the best shares are proportional to the cube roots of E_g, and the total error is the cube of the
 sum of these roots. Tables are sorted by size, and the groups are the runs with the least sum of
@@ -71,7 +71,7 @@ class _OneWayTable:
     """The strategy for the one-way table of an attribute, and its error.
 
     Attributes:
-        factor: the cells or groups that are measured.
+        factor: the measured cells or groups.
         error: the squared error of the published queries, for cells with noise of variance 1.
     """
 
@@ -111,7 +111,7 @@ def k_norm(problem: PlanningProblem) -> Strategy:
 def _shared_strategy(
     problem: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> Strategy:
-    """Return a strategy whose one-way tables form K-norm groups."""
+    """Return a strategy in which the one-way tables form K-norm groups."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
@@ -121,7 +121,8 @@ def _shared_strategy(
 def _one_way_tables(workload: Workload) -> dict[str, _OneWayTable]:
     """Return the one-way tables that can use K-norm noise, by attribute.
 
-    All queries along the attributes of these tables are on cells, or on groups in one-way tables.
+    Along the attributes of these tables, the workload has only queries on cells, or queries on
+    groups in one-way tables.
     """
     products_along: dict[str, list[Product]] = {}
     for product in workload:
@@ -175,7 +176,7 @@ def _measured_partition(
 
 
 def _error_of_cells(factor: Factor, products: Sequence[Product]) -> float:
-    """Return the squared error of one-way products at noise variance 1."""
+    """Return one-way products' squared error if cells have noise variance 1."""
     basis = invert_gram(factor)
     return sum(
         product.importance * basis.total_variance(product.operators[0]) for product in products
@@ -215,7 +216,7 @@ def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVarian
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return positions in the sorted sizes where a group may end.
+    """Return the positions where a group may end, among the sorted sizes.
 
     A group may also end between tables of equal size if these have more cells than a group can
     have.
@@ -242,7 +243,7 @@ def _weighted_groups(
     groups: Sequence[Names],
     variances: LargeScaleVariances,
 ) -> Strategy:
-    """Weight groups of one-way tables, and all tables outside them, best."""
+    """Choose the best weights of groups and of all tables outside the groups."""
     shared = [names for names in groups if len(names) > 1]
     other_strategy = _strategy_of_others(problem, {name for names in shared for name in names})
     parts = [_group_part(number, names, tables, variances) for number, names in enumerate(shared)]
@@ -272,8 +273,8 @@ class _WeightedPart:
     Attributes:
         blocks: the blocks with their weights.
         cost: the privacy cost of these weights.
-        initial_factor: the factor of the weights in the first split, up to a common factor of all
-            parts.
+        initial_factor: the factor by which the weights are multiplied in the first split, up to a
+            common factor of all parts.
     """
 
     blocks: tuple[tuple[Block, float], ...]
@@ -287,7 +288,7 @@ def _group_part(
     tables: Mapping[str, _OneWayTable],
     variances: LargeScaleVariances,
 ) -> _WeightedPart:
-    """Return the blocks of a K-norm group, with the privacy cost of one block."""
+    """Return a K-norm group's blocks, with the privacy cost of one block."""
     blocks = [
         Block((tables[name].factor,), Fraction(1), k_norm_group=group_index) for name in names
     ]
@@ -305,7 +306,7 @@ def _other_products(workload: Workload, one_way_names: Collection[str]) -> tuple
 
 
 def _strategy_of_others(problem: PlanningProblem, one_way_names: Collection[str]) -> Strategy:
-    """Return the strategy for all except some one-way tables."""
+    """Return the strategy for all tables except some one-way tables."""
     others = _other_products(problem.workload, one_way_names)
     if not others:
         return Strategy("k_norm", (), error=0.0)
@@ -318,7 +319,7 @@ def _strategy_of_others(problem: PlanningProblem, one_way_names: Collection[str]
 
 
 def _parts_of_others(other_strategy: Strategy, workload: Workload) -> list[_WeightedPart]:
-    """Return one part for each table of counts, and one for all sums."""
+    """Return one part for each table of counts, and one part for all sums."""
     if not other_strategy.blocks:
         return []
     costs = [
@@ -347,7 +348,7 @@ def _error_function(
     variances: LargeScaleVariances,
     other_strategy: Strategy,
 ) -> Errors:
-    """Return a function from the parts' squared weights to the error."""
+    """Return a function that maps the parts' squared weights to the error."""
     counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
     factors = {name: tables[name].factor for names in groups for name in names}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
@@ -383,10 +384,10 @@ def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
 
 
 def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
-    """Return an error function with one more part, for all sums."""
+    """Extend an error function by one more part, for all sums."""
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the total error and minus its gradient."""
+        """Return the total error with sums, and minus its gradient."""
         of_counts, gain = errors(squares[:-1])
         if not squares[-1] > 0:
             return math.inf, np.zeros_like(squares)
@@ -403,7 +404,7 @@ def _group_precisions(
     closure: DownwardClosure,
     positions: Mapping[str, int],
 ) -> FloatArray:
-    """Return the precision that a K-norm group adds to each residual space."""
+    """Return the precision that a K-norm group adds in each residual space."""
     of_group = variances.of([tables[name].size for name in names])
     precisions = np.zeros((closure.count, 1))
     precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / of_group.total

@@ -3,10 +3,10 @@
 The strategies are fitted one after the other, along each attribute.
 
 For fixed strategies of all other attributes, the error of a product table is a weighted sum of
-traces along one attribute. Therefore, the strategy of this attribute is fitted to the weighted sum
-of its Gram matrices (block descent). Then the optimisation of ``_table_weights`` chooses the
-weights of the requested tables and of the joint table. A single large product, split budgets and
-weighted marginals are special cases.
+traces along one attribute. Therefore, the strategy of each attribute is fitted to the weighted sum
+of the Gram matrices along it, while the other strategies are fixed (block descent). Then the
+optimisation of ``_table_weights`` chooses the weights of the requested tables and of the joint
+table. A single large product, split budgets and weighted marginals are special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """
@@ -111,9 +111,9 @@ def kronecker(
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return the number of sweeps over the attributes to fit.
+    """Return how many times all attributes are fitted in turn.
 
-    A single sweep suffices if no product combines two fitted attributes.
+    Once is enough if no product combines two fitted attributes.
     """
     fitted = {*workload.beyond_cells}
     if any(len(fitted.intersection(product.attributes)) > 1 for product in workload):
@@ -179,7 +179,7 @@ def _part_strategy(
 def _weighted_queries(
     workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
-    """Return the queries along one attribute with their weights.
+    """Return the weighted queries along one attribute.
 
     The weight of a query is its variance under the strategies along the other attributes.
     """
@@ -239,7 +239,7 @@ def _p_identity(problem: PlanningProblem) -> Strategy:
     """Return p-Identity strategies along each attribute.
 
     The fit uses all the available time. The first sweeps fit hierarchies. These first fits are
-    fast, and also determine the weights of the queries along each attribute.
+    fast, and determine the weights of the queries along each attribute.
     """
     least, most = (
         seconds(problem.workload, 1)
@@ -265,7 +265,7 @@ def _full_p_identity_seconds(attribute_cost: AttributeCost) -> float:
 
 
 def _optimum_iteration_seconds(attribute_cost: AttributeCost) -> float:
-    """Estimate the CPU seconds of one iteration of the Gaussian optimum.
+    """Estimate the CPU seconds of an iteration of the Gaussian optimum.
 
     A step is fast for one structured query set, with the eigenvectors of a tridiagonal
     matrix.

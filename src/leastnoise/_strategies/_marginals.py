@@ -100,7 +100,7 @@ class _LevelTables:
 
 @lru_cache(maxsize=4)
 def _level_tables(workload: Workload) -> _LevelTables | None:
-    """Return the tables of levels; None if the workload has other queries.
+    """Return the tables of levels, or None if they do not fit the workload.
 
     The result is None in two cases: there are other queries than cells and nested levels of one
     attribute, or there are too many tables.
@@ -168,7 +168,7 @@ def _requested_tables(workload: Workload, attribute: str, levels: Levels) -> lis
 def _importance_of_levels(
     requested: list[_RequestedTable], measure: str | None, space: Names, domain: Domain, depth: int
 ) -> FloatArray:
-    """Return the importance of each level for a residual space of other attributes."""
+    """Return each level's importance for a residual space of other attributes."""
     importance = np.zeros(depth)
     for table in requested:
         if table.measure != measure or not {*space} <= {*table.names}:
@@ -188,9 +188,9 @@ def _precision_of_tables(
     domain: Domain,
     depth: int,
 ) -> FloatArray:
-    """Return the precision that each table adds to each level of a residual space.
+    """Return the precision that each table adds to each level of a space.
 
-    The result has the shape (depth, tables).
+    The space is a residual space of the other attributes. The result has the shape (depth, tables).
     """
     precision = np.zeros((depth, len(tables)))
     for column, (of_measure, level, names) in enumerate(tables):
@@ -202,15 +202,15 @@ def _precision_of_tables(
 
 
 class _GroupWeights:
-    """The optimisation of separate weights for groups of a level.
+    """The search for separate weights of the groups of a level.
 
     Groups of one orbit are exchangeable and have the same weight.
 
     The privacy cost of a cell is the sum of the squared weights of all groups that contain it. No
     cell may cost more than 1. From the total downwards, every group gets a budget from its parent.
-    The group divides this budget between the tables of its level and its child groups. A point of
-    the search has, level by level, a row of positive shares for every orbit. The row has one share
-    for each table, and a last share for the groups inside.
+    The group divides this budget among the tables of its level and its child groups. A point of the
+    search has, for each level and each orbit, a row of positive shares. This row has one share for
+    each table, and a last share for the child groups.
     """
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:
@@ -237,7 +237,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the shares at a point, and the budgets of orbits and of tables."""
+        """Return shares at a point, and the budgets of orbits and of their tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -292,11 +292,11 @@ class _GroupWeights:
     def minimize(
         self, initial_shares: FloatArray, initial_error: float
     ) -> tuple[float, list[FloatArray]]:
-        """Return the least error, and the budget of each orbit by table.
+        """Minimise the error; return it and the budget of each orbit by table.
 
         An orbit is a set of exchangeable groups of a level. The descent starts with equal weights
-        for the groups of each table, from ``initial_shares`` with the error ``initial_error``. The
-        descent continues only if its first steps reduce the error.
+        for the groups of each table; ``initial_shares`` are their shares, and ``initial_error`` is
+        their error. The descent continues only if its first steps reduce the error.
         """
         point = list[FloatArray]()
         remaining = 1.0
@@ -326,10 +326,10 @@ class _GroupWeights:
 def _weighted_table(
     level_tables: _LevelTables, block: Block, squared_weights: FloatArray
 ) -> tuple[Block, float]:
-    """Give the groups of a level integer weights; return the block and a factor.
+    """Give the groups of a level integer weights; return a block and a factor.
 
-    The weight of a group's query is the factor times the integer. ``squared_weights`` has the
-    squared weight of every orbit.
+    The block measures the groups. The weight of a group's query is the factor times the integer.
+    ``squared_weights`` has the squared weight of every orbit.
     """
     heaviest = math.sqrt(squared_weights.max())
     along = {factor.attributes: factor for factor in block.factors}
@@ -347,7 +347,7 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return weights by adding tables greedily to the best single table.
+    """Add tables greedily to the best single table, and return the weights.
 
     The result is None if no single table determines all queries.
     """
@@ -432,7 +432,7 @@ def marginals(problem: PlanningProblem) -> Strategy:
 
 
 def _level_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds to weight level tables for Laplace noise."""
+    """Estimate the CPU seconds to weight tables of levels for Laplace noise."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         return 0.0
@@ -440,7 +440,7 @@ def _level_seconds(workload: Workload) -> float:
 
 
 def _group_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds to weight levels and groups (Gaussian)."""
+    """Estimate the CPU seconds to weight levels and groups for Gaussian noise."""
     level_tables = _level_tables(workload)
     if level_tables is None:
         orbits = 1

@@ -39,7 +39,7 @@ _COUNTED_SUM_SECONDS = 0.02  # of splitting the budget between counts and sums
 class Strategy:
     """The blocks to measure with relative weights, proposed by a planner.
 
-    `fit_noise_scales` converts the weights to exact noise scales for a budget.
+    `fit_noise_scales` converts these weights to exact noise scales for a budget.
     """
 
     name: str
@@ -70,7 +70,7 @@ Propose = Callable[[PlanningProblem], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
-    """Return the number of distinguishable runs of cells by attribute.
+    """Return how many runs of cells the queries distinguish, by attribute.
 
     The mapping has all attributes of the workload.
     """
@@ -93,7 +93,7 @@ def _count_runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCost:
-    """The numbers by which fitting times along an attribute are estimated.
+    """The numbers from which the fitting time along an attribute is estimated.
 
     Attributes:
         cells: the runs of cells that the queries distinguish.
@@ -112,7 +112,10 @@ class AttributeCost:
 
 
 def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
-    """Return the cost inputs of attributes with more than cell queries."""
+    """Return the numbers that determine fitting times, by attribute.
+
+    Attributes with only cell queries are left out.
+    """
     costs = {}
     cells = cells_along(workload)
     for name in workload.beyond_cells:
@@ -158,9 +161,9 @@ def base_seconds(workload: Workload) -> float:
 
 
 def contained_planners(workload: Workload) -> tuple[str, ...]:
-    """Return names of planners that `covering` or `residual` never lose to.
+    """Return the planners that are never better than `covering` or `residual`.
 
-    The names are valid for the workload of the problem.
+    The result depends on the workload of the problem.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     if only_cells:
@@ -175,7 +178,7 @@ def seconds_per_attribute(attribute_seconds: Callable[[AttributeCost], float]) -
     """
 
     def together(workload: Workload) -> float:
-        """Return the estimated CPU seconds for all attributes."""
+        """Return the sum of the estimated CPU seconds over all attributes."""
         return base_seconds(workload) + sum(
             line.fits * attribute_seconds(line) for line in attribute_costs(workload).values()
         )
@@ -212,7 +215,7 @@ class Planner:
         seconds: estimated CPU seconds that it needs for any strategy.
         thorough_seconds: estimated CPU seconds after which more time does not improve its strategy.
             None if these are ``seconds``.
-        contains: the planners whose strategies are never better.
+        contains: the planners whose strategies are never better than its own.
         extra_laplace_seconds: estimated additional CPU seconds with Laplace noise.
         relative_likelihood: the probability that it is the best planner, relative to the same
             probability of other planners.

@@ -48,7 +48,7 @@ _NEGLIGIBLE_SHARE = 1e-7  # tables below this part of the largest budget are lef
 class DownwardClosure:
     """A family of attribute sets closed under subsets, ordered by size.
 
-    The sets are ordered by size and then lexicographically.
+    The sets are first ordered by size, and sets of one size lexicographically.
 
     Attributes:
         shape: the number of values of each attribute of the whole domain.
@@ -66,7 +66,7 @@ class DownwardClosure:
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The position of the first set of each size; last the number of sets."""
+        """The position of the first set of each size; then the number of all sets."""
         return [0, *itertools.accumulate(map(len, self.blocks))]
 
     @property
@@ -85,13 +85,16 @@ class DownwardClosure:
 
 
 def _keys(rows: IntArray) -> Array:
-    """Return attribute sets of one size as byte strings that sort the same way."""
+    """Encode attribute sets of one size as byte strings with the same order."""
     digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set also gets one byte
     return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
-    """Return, for each size, the indices and attributes of the sets of that size."""
+    """Group attribute sets by size; return their indices and attributes.
+
+    The result has one pair of arrays for each size.
+    """
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
     return [(where, every[at]) for _, where, at in by_width(sizes)]
@@ -162,9 +165,10 @@ def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matri
 
 
 def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the positions of pairs: a set, and a table row that contains it.
+    """Return pairs of positions: a set, and a table that contains the set.
 
-    A set is represented by its position in the closure. The rows are tables of one size.
+    A set is represented by its position in the closure. The tables are rows of one array, because
+    they have the same number of attributes.
     """
     size = rows.shape[1]
     pairs = []
@@ -212,7 +216,8 @@ def grouped_budgets(
 ) -> Weights:
     """Return the best budget split over groups of queries, without recovery.
 
-    ``errors`` are the errors of the groups, ``column_norms`` their column norms.
+    Recovery would be least squares over all groups. ``errors`` are the errors of the groups,
+    ``column_norms`` their column norms.
     """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(column_norms, dtype=np.float64)
@@ -231,7 +236,7 @@ is infinite if the weights do not determine all queries."""
 
 
 def diagonal_errors(matrix: Matrix, coefficients: FloatArray) -> Errors:
-    """Return the function of theta^2 with value sum(c / (K theta^2)).
+    """Return the error as a function of theta^2: sum(c / (K theta^2)).
 
     The sum is over the residual spaces with c > 0.
     """
@@ -259,14 +264,14 @@ def diagonal_errors(matrix: Matrix, coefficients: FloatArray) -> Errors:
 
 
 def scale_to_cost_one(theta: FloatArray, costs: FloatArray, norm: int) -> FloatArray:
-    """Return weights scaled to privacy cost 1."""
+    """Scale weights to privacy cost 1."""
     return np.asarray(theta / float(costs**norm @ theta**norm) ** (1 / norm))
 
 
 def improve_weights(
     theta: FloatArray, errors: Errors, costs: FloatArray, norm: int, steps: int
 ) -> FloatArray:
-    """Return weights after fixed-point steps that never raise the error.
+    """Improve weights by fixed-point steps that never increase the error.
 
     A weight of 0 stays 0.
     """
@@ -300,9 +305,9 @@ def scaled_error(budget_shares: FloatArray, errors: Errors, norm: int) -> tuple[
 def least_error(
     errors: Errors, costs: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the table weights of least error with least-squares recovery.
+    """Return the table weights with the least error after recovery.
 
-    The weights are found by descent. A weight of 0 stays 0.
+    Recovery is by least squares. The weights are found by descent. A weight of 0 stays 0.
     """
     if not errors(start**2)[0] < math.inf:
         raise InputError(

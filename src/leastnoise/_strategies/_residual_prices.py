@@ -1,21 +1,22 @@
 """Privacy costs of residual spaces, which determine their budget shares.
 
 A residual space is measured by its contrasts with a squared weight u. If all rows of a unit may be
-in one cell, measuring the space costs u times the product of 1 - 1 / n_i over the attributes of the
-space.
+in one cell, measuring the space costs u times the product of 1 - 1 / n_i over the attributes i of
+the space.
 
-If a unit has at most m rows in each cell of one attribute G, its shift is smaller. Let tau be a
-space without G. Let v be its squared weight, and u the squared weight of tau with G. Let N be the
-product of 1 - 1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared numbers
-of rows in these cells add up to q(s). The unit shifts the two spaces by at most
+If a unit has at most m rows in each cell of one attribute G, the unit shifts the space by less. Let
+tau be a space without G. Let v be its squared weight, and u the squared weight of tau with G. Let N
+be the product of 1 - 1/n_i over tau. Consider a unit with s rows in the n cells of G. The squared
+numbers of rows in these cells add up to q(s). The unit shifts the two spaces by at most
 
     N (u q(s) + (v - u / n) s^2),
 
 where v - u / n is replaced by 0 if it is negative and tau is not empty. The cost of a plan is the
-largest sum over all s (S3 of PROOFS-spread.md). The cost and the error are convex in the squared
-weights. For each s, the best weights have a closed form. The best s is found by a search. Between
-two numbers of full cells, q(s) and s^2 are interpolated. The weights are chosen so that the two
-numbers have equal costs.
+sum of these shifts over all spaces, at the s for which this sum is largest (S3 of
+PROOFS-spread.md). The cost and the error are convex in the squared weights. For each s, the best
+weights have a closed form. The best s is found by a search. Between two numbers of full cells, q(s)
+and s^2 are interpolated linearly. The weights are chosen such that the two numbers of full cells
+have equal costs.
 """
 
 import math
@@ -44,7 +45,7 @@ def residual_prices(
 ) -> FloatArray:
     """Return the privacy cost of squared weight 1 on each residual space.
 
-    The cost is relative to the cost of a total that counts all rows of a unit.
+    The unit of this cost is the cost of a total that counts all rows of a unit.
 
     Args:
         domain: the domain of the workload.
@@ -81,10 +82,10 @@ def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatA
 
 
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
-    """Return the bound on a unit's rows in cells that applies to the spaces.
+    """Return the bound on a unit's rows in cells that is valid for the spaces.
 
-    The result is the bound of the plan. For a count of units with larger cells, it is the bound in
-    these cells.
+    Usually this is the bound of the plan. For a count of units in larger cells, the result is the
+    bound in the larger cells.
     """
     bound = privacy.max_per_cell
     cell_limit = view.max_per_cell
@@ -96,7 +97,7 @@ def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
 def _spreads_added_rows(
     domain: Domain, view_privacy: Privacy, measure: str | None, bound: PerCellBound
 ) -> bool:
-    """Return whether contrasts reduce the cost of a total (S3)."""
+    """Return whether contrasts reduce the cost of the total (S3)."""
     signed = measure is not None and domain.measure(measure).low_units < 0
     several_cells = domain.cells(bound.attributes[0]) > 1 and bound.rows < view_privacy.max_rows
     spreads = several_cells and len(bound.attributes) == 1
@@ -105,7 +106,7 @@ def _spreads_added_rows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SpacePairs:
-    """Pairs of residual spaces that differ by one attribute."""
+    """Pairs of residual spaces that differ only by one attribute."""
 
     cells: float  # the number of cells of the attribute
     squared_norms: FloatArray  # squared norms of the spaces without the attribute, shape (pairs,)
@@ -131,7 +132,7 @@ class _SpacePairs:
         return self.errors[self.index_of_space] / squares[self.index_of_space] ** 2
 
     def _error(self, rows_of_unit: float, max_rows: int, max_rows_in_cell: int) -> float:
-        """Return the least error at cost 1 for units with a number of rows."""
+        """Return the least error at cost 1 for units with some number of rows."""
         squares = self._best_squares(rows_of_unit, max_rows, max_rows_in_cell)
         error = float((self.errors[self.index_of_space] / squares[self.index_of_space]).sum())
         without, along = squares
@@ -154,7 +155,7 @@ class _SpacePairs:
     def _best_squares(
         self, rows_of_unit: float, max_rows: int, max_rows_in_cell: int
     ) -> FloatArray:
-        """Return the best squared weights for units with a number of rows.
+        """Return the best squared weights for units with some number of rows.
 
         The result has shape (2, pairs) and is determined up to a common factor.
         """
@@ -172,10 +173,10 @@ class _SpacePairs:
 def _squared_row_counts(
     rows_of_unit: float, max_rows: int, max_rows_in_cell: int
 ) -> tuple[float, float]:
-    """Return the sum of squared row counts by cell, and the squared total.
+    """Return a unit's squared numbers of rows: summed over cells, and in total.
 
-    Both numbers are exact if the rows fill whole cells. The numbers are also exact for ``max_rows``
-    rows. In between, they are interpolated linearly.
+    Both numbers are exact if the rows of the unit fill whole cells. The numbers are also exact for
+    ``max_rows`` rows. For other numbers of rows, they are interpolated linearly.
     """
     full = min(int(rows_of_unit) // max_rows_in_cell * max_rows_in_cell, max_rows)
     last_cell = min(max_rows_in_cell, max_rows - full)
@@ -190,7 +191,7 @@ def _squared_row_counts(
 def _pair_spaces(
     spaces: Sequence[Sequence[int]], errors: FloatArray, axis: int, sizes: FloatArray
 ) -> _SpacePairs:
-    """Return residual spaces in pairs that differ by one attribute."""
+    """Combine residual spaces in pairs that differ only by one attribute."""
     columns: dict[tuple[int, ...], int] = {(): 0}
     positions: tuple[list[int], list[int]] = ([], [])
     for space in spaces:

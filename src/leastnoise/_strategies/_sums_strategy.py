@@ -1,20 +1,20 @@
-"""Strategies for sums of a number that limit the amounts of each cell.
+"""Strategies for sums of a number, with a limit on the amount from each cell.
 
 The functions choose the threshold at which values are clipped, and the buckets of the number that
 are kept.
 
 All results depend only on public values, or on noisy answers that have already been paid for.
 
-A row of cell j adds at most the limit T_j. Let T be the diagonal matrix of the limits and W the
-queries. A strategy for W T, divided by T, costs as much as the same strategy for counts. In the
-terms of Wu et al., TiMM with strategy A equals TaMM with A T. The optimum for W T is at least as
-good as both. For a threshold theta, the predicted squared error of all queries is e^T M e + (noise
-of the strategy for theta). Here M is W^T W. e_j is the amount by which the records in cell j exceed
-theta; it follows from noisy counts between candidate thresholds.
+A row of cell j adds at most the limit T_j. Let T be the diagonal matrix of the limits T_j, and W
+the matrix of the queries. A strategy for W T, divided by T, costs as much as the same strategy for
+counts. In the terms of Wu et al., TiMM with strategy A equals TaMM with A T. The optimum for W T is
+at least as good as both. For a threshold theta, the predicted squared error of all queries is e^T M
+e + (noise of the strategy for theta). Here M is W^T W. e_j is the amount by which the records in
+cell j exceed theta. It is estimated from noisy counts between candidate thresholds.
 
-Buckets of cells are disjoint, so each bucket gets the whole budget, with noise proportional to its
-upper end. The noisy answers then also show, at no further cost, above which bucket there are no
-values (docs/decisions/sums.md).
+Buckets of cells are disjoint, so each bucket gets the whole budget, and its noise is proportional
+to its upper end. The noisy answers then also show, without further cost, above which bucket there
+are no values (docs/decisions/sums.md).
 """
 
 import math
@@ -133,7 +133,7 @@ class TailLaw:
 def decreasing_counts(
     counts: FloatArray, upper_edges: FloatArray | IntArray, law: TailLaw = TailLaw()
 ) -> FloatArray:
-    """Return interval counts of a decreasing density, from noisy counts.
+    """Fit a decreasing density to noisy interval counts; return its counts.
 
     The density decreases at least as fast as the power law.
     """
@@ -154,7 +154,7 @@ def decreasing_counts(
 def isotonic_decreasing(
     amounts: FloatArray, spans: FloatArray, stds: FloatArray | float = 1.0
 ) -> FloatArray:
-    """Return fitted amounts; the amounts per span decrease.
+    """Fit amounts that decrease per span to noisy amounts.
 
     The result, divided by the spans, does not increase from one bucket to the next.
     """
@@ -175,10 +175,10 @@ def isotonic_decreasing(
 def shrink_bucket_totals(
     totals: FloatArray, stds: FloatArray, spans: FloatArray, mode: int, certain_deviation: float
 ) -> FloatArray:
-    """Return estimated totals of buckets, which decrease per span.
+    """Estimate totals of buckets such that they decrease per span.
 
-    From the bucket ``mode`` on, totals per span do not rise. Totals of more than
-    ``certain_deviation`` standard errors are exempt.
+    From the bucket ``mode`` on, totals per span do not increase. This does not apply to totals of
+    more than ``certain_deviation`` standard errors.
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - stds**2, 0.0))
     most = np.full(len(totals), np.inf)
@@ -196,7 +196,7 @@ class ThresholdChoice(NamedTuple):
             each candidate.
         noise_rmse: for each candidate, the root mean square of the noise over all queries.
         clipped_amounts: the estimated amount that the chosen threshold cuts from the records of
-            each cell, in units, shape (n,). The counts are fitted to the law of index 1, also if
+            each cell, in units, shape (n,). These counts are fitted to the law of index 1 even if
             the choice used another law.
     """
 
@@ -208,9 +208,9 @@ class ThresholdChoice(NamedTuple):
 
 
 def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
-    """Estimate the unit RMSE of the best strategy under limits, quickly.
+    """Estimate quickly the unit RMSE of the best strategy under limits.
 
-    The relative change of the estimate with the threshold is correct to a few per cent.
+    When the threshold changes, the relative change of the estimate is correct to a few per cent.
 
     Source: measured errors of p-Identity and the Gaussian optimum for prefix sums, relative to even
         trees and the singular value bound.
@@ -406,8 +406,8 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
     """Return rows as integer coefficients, and their row weights.
 
-    Each row uses all bits that are available if sums of 2^32 records of the largest limit must not
-    overflow. The scale of each row becomes its weight.
+    Each row uses as many bits as possible without overflow in sums of 2^32 records of the largest
+    limit. The scale of each row becomes its weight.
     """
     bits = min(12 if norm == 1 else 8, (_MOST_WEIGHTED_LIMIT // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
@@ -466,10 +466,10 @@ class CellRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """Cells along a number in groups that queries separate, and buckets.
+    """Cells along a number, in groups of cells that no query separates.
 
-    Cells of a group are equal to all queries. The end of a bucket is at most 1.6 times the end of
-    the previous one.
+    All queries treat the cells of a group alike. The groups are also combined in buckets. The end
+    of a bucket is at most 1.6 times the end of the previous one.
 
     Attributes:
         attribute: the number.
@@ -529,7 +529,7 @@ class SumBuckets:
         )
 
     def choices(self, covariance: FloatArray) -> "StopChoices":
-        """Return the estimates for each bucket that may be the last in the sums.
+        """Return the estimates for each possible last bucket of the sums.
 
         ``covariance`` is the covariance of the groups.
         """
@@ -558,7 +558,7 @@ class SumBuckets:
 
 
 class _StopEstimates(NamedTuple):
-    """Least squares with only the buckets up to one bucket kept.
+    """Least squares with only the buckets up to a given last bucket.
 
     Attributes:
         map_to_totals: maps the measured sums of groups to totals of the kept buckets.
@@ -575,13 +575,13 @@ class _StopEstimates(NamedTuple):
 
 
 class StopChoices(NamedTuple):
-    """The estimates for each bucket that may be the last in the sums."""
+    """The estimates for each possible last bucket of the sums."""
 
     buckets: SumBuckets
     stops: tuple[_StopEstimates, ...]
 
     def choose_range(self, sums: FloatArray) -> CellRange:
-        """Return the range of buckets with the least predicted error.
+        """Return the kept range of buckets with the least predicted error.
 
         The error is summed over all queries.
         """
@@ -625,9 +625,9 @@ class StopChoices(NamedTuple):
         return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), omitted_sums=losses)
 
     def _missing(self, totals: FloatArray, mode_bucket: int, last_kept: int) -> FloatArray:
-        """Return the shrunk total of each bucket.
+        """Estimate the total of each bucket by shrinkage.
 
-        Buckets below the mode have 0.
+        The result is 0 for buckets below the mode.
 
         The mode is the bucket whose sum exceeds 0 by the most standard errors.
         """
@@ -643,7 +643,7 @@ class StopChoices(NamedTuple):
 
 
 class GroupCellRanges(NamedTuple):
-    """The number of kept buckets of each group, and omitted sums.
+    """The number of buckets that each group keeps, and the omitted sums.
 
     Attributes:
         kept_buckets: the number of lowest buckets that each group keeps, shape (k,).
@@ -660,7 +660,7 @@ class GroupCellRanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBuckets:
-    """Buckets of a number up to a threshold, for sums by group.
+    """Buckets of a number up to a threshold, for sums by groups.
 
     The end of each bucket is about three times the end of the previous one. The last bucket
     contains all larger values, clipped to the threshold.
@@ -688,7 +688,7 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """Return the bucket sums as queries; noise is in proportion to upper ends.
+        """Return the bucket sums as queries, with noise proportional to upper ends.
 
         ``norm`` is 1 or 2, for the sensitivity in L1 or L2.
         """
@@ -702,7 +702,7 @@ class GroupBuckets:
         )
 
     def choose_ranges(self, sums: FloatArray, stds: FloatArray) -> GroupCellRanges:
-        """Return how many buckets each group keeps, for the least error.
+        """Return how many buckets each group keeps, such that the error is least.
 
         ``sums`` has shape (groups, buckets), and ``stds`` has the standard error of a sum in each
         bucket.
@@ -750,9 +750,9 @@ class GroupBuckets:
 
 
 def _exceedance_threshold(count: int) -> float:
-    """Return the standardised noise that ``count`` sums rarely exceed.
+    """Return the noise that some number of sums rarely exceed, standardised.
 
-    The result is in standard errors of Laplace noise.
+    The number of sums is ``count``, and the result is in standard errors of Laplace noise.
     """
     return math.log(count / (2 * _FALSE_BUCKET_SHARE)) / math.sqrt(2)
 
@@ -765,7 +765,7 @@ def choose_group_threshold(
     *,
     certain_count: float,
 ) -> ThresholdChoice:
-    """Return the threshold of least predicted error for sums by group.
+    """Return the threshold with the least predicted error for sums by groups.
 
     All groups are assumed to keep all buckets.
     """

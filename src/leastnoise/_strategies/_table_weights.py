@@ -5,8 +5,8 @@ The optimisation is diagonal in the residual basis.
 In the notation of ``_error._product_covariance``, let a table measure the product of the
 attributes' strategies over a set S with weight theta. The table adds a term to lambda(tau): theta^2
 times the product of 1 / kappa_i over S without tau. The workload's total squared error is the sum
-over tau of c(tau) / lambda(tau). Sums of a measure are queries on a second data vector. They use
-the same budget.
+over tau of c(tau) / lambda(tau). Sums of a measure are queries on a second data vector. These
+queries share the budget with the counts.
 
 The planners of this file use this optimisation. ``identity`` measures every cell of the joint
 table, and ``marginals`` (``_marginals``) measures the tables of the workload. ``residual`` is
@@ -16,17 +16,18 @@ tau. Each row has noise in proportion to its norm. So the noise of the residual 
 projection of independent noise on its cells. The sum of variances is then the least among all
 mechanisms for marginals.
 
-Source: Cormode et al. (arXiv 1207.6096) for budgets together with recovery; docs/mathematics.md for
-    general strategies along the attributes; Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv
-    2305.08175); here the contrasts are integers instead of their floating-point basis.
+Source: Cormode et al. (arXiv 1207.6096) for optimised budgets combined with recovery;
+    docs/mathematics.md for general strategies along the attributes; Xiao, He, Zhang, Kifer,
+    ResidualPlanner (arXiv 2305.08175); here the contrasts are integers instead of their
+    floating-point basis.
 
 ``workload`` measures the requested queries unchanged. For several tables, the budget split between
 them is optimised. For a single table along one attribute, the budget share of each query is
 optimised. In the second case, query i is measured with weight theta_i (its noise scale is
-proportional to 1 / theta_i). A unit of its noise variance adds b_i to the total squared error.
-Column j costs sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2 theta_i^2 for Gaussian noise.
-No column may cost more than 1. The dual problem is over weights y_j >= 0 of the columns with sum 1.
-With q = S y, the dual function is
+proportional to 1 / theta_i). A unit of its noise variance adds b_i to the total squared error. The
+privacy cost of column j is sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2 theta_i^2 for
+Gaussian noise. No column may cost more than 1. The dual problem is over weights y_j >= 0 of the
+columns with sum 1. With q = S y, the dual function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3  with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)
@@ -82,12 +83,12 @@ _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest ro
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """Return the fitted factor along an attribute, or the factor of its cells."""
+    """Return the fitted factor along an attribute, or else a factor of its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
 def joint_table(workload: Workload, measure: str | None) -> Names:
-    """Return the attributes of all queries on counts (None) or a measure.
+    """Return the attributes of all queries on counts (None) or on a measure.
 
     The names are in the order of the domain.
     """
@@ -134,7 +135,7 @@ def residual_coefficients(
 ) -> tuple[DownwardClosure, FloatArray]:
     """Return residual spaces of a workload, and their error coefficients.
 
-    Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
+    Attribute sizes are replaced by kappa, and c(tau) is divided by the product of kappa over tau.
     """
     domain = products[0].domain
     query_index = index_queries(products)
@@ -191,7 +192,7 @@ def weighted_strategy(
 ) -> Strategy:
     """Return tables with the weights of least total squared error.
 
-    The error is after recovery by least squares.
+    The error is computed after recovery by least squares.
 
     Raises:
         NotApplicable: a table is too large.
@@ -253,7 +254,7 @@ def table_costs(
 def weighted_tables(
     strategy_name: str, blocks: Sequence[Block], costs: FloatArray, weights: Weights
 ) -> Strategy:
-    """Return blocks with weights as a strategy, without tiny weights.
+    """Return weighted blocks as a strategy, without blocks of tiny weight.
 
     Tables are dropped if their budget share is too small for the sampler.
     """
@@ -356,7 +357,7 @@ def residual(problem: PlanningProblem) -> Strategy:
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """Return a block of contrasts for each set of attributes.
 
-    The blocks measure counts (None) or a measure.
+    The blocks measure counts (None) or the sums of a measure.
     """
     factors = {
         at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
@@ -385,10 +386,10 @@ RESIDUAL = Planner(
 def measured_workload(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strategy:
     """Return the queries of the workload as a strategy.
 
-    The budget is split for the least error, or with ``has_equal_noise`` for equal noise.
+    The split minimises the error or, with ``has_equal_noise``, gives all queries equal noise.
 
-    In addition to the cells and the groups of a level, a hidden cell is measured. Measuring the
-    hidden cell does not increase the cost of any row.
+    For an attribute with a hidden cell, the hidden cell is measured in addition to the cells or the
+    groups of a level. Measuring the hidden cell does not increase the privacy cost of any row.
 
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
@@ -446,7 +447,7 @@ def _weighted_rows(block: Block, norm: int) -> Block:
 
 
 def _inverse_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of inverses that standard errors need.
+    """Estimate the CPU seconds of the inverses that standard errors need.
 
     These computations are not limited by a deadline.
 
@@ -512,7 +513,7 @@ def optimal_budgets(
     gap: float = 1e-6,
     max_steps: int = 20_000,
 ) -> FloatArray:
-    """Return the best query weights, without least-squares recovery.
+    """Return the best weights of queries, without least-squares recovery.
 
     The weights have privacy cost 1 and shape (queries,).
     """
@@ -524,7 +525,7 @@ def optimal_budgets(
         root = 2
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Return column costs, dual value and query weights."""
+        """Compute column costs, dual value and query weights from dual weights."""
         prices = entries @ weights
         bound = float(((errors * prices ** (root - 1)) ** (1 / root)).sum())
         budget = (errors / prices) ** (1 / root)

@@ -83,7 +83,7 @@ class _AttributeGroup:
 
     @property
     def value_slice(self) -> slice:
-        """The slice of the values s and r that belongs to this group."""
+        """The slice of the values s and r for this group."""
         return slice(self.first_index, self.first_index + 2 * len(self.operators))
 
 
@@ -91,11 +91,11 @@ class _AttributeGroup:
 class _Terms:
     """The terms of all error coefficients c(tau), as arrays.
 
-    There is an entry for each product and each tau contained in it.
+    There is an entry for each pair of a product and a subset tau of its attributes.
 
     Attributes:
         set_index: for each entry, the position of its tau, shape (entries,).
-        importance: shape (entries,).
+        importance: for each entry, the importance of its product, shape (entries,).
         value_indices: for each entry, the positions of the values that it multiplies, shape
             (entries, attributes); values[0] is 1.
     """
@@ -117,7 +117,7 @@ class _Terms:
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
     def gradient(self, values: FloatArray) -> FloatArray:
-        """Return the gradient of the root of the error, by value."""
+        """Return the gradient of the square root of the error, by value."""
         entries = self._entries(values)
         sums = np.bincount(self.set_index, entries, len(self.attribute_sets))
         pushed = (
@@ -130,7 +130,7 @@ class _Terms:
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
-        """Return each entry's importance times its values."""
+        """Return, for each entry, its importance times the values that belong to it."""
         entries = self.importance.copy()
         for column in self.value_indices.T:
             entries *= values[column]
@@ -138,7 +138,7 @@ class _Terms:
 
 
 def tilted(problem: PlanningProblem) -> Strategy:
-    """Return residual spaces, measured by fitted rows along attributes."""
+    """Return residual spaces, measured by rows that are fitted along attributes."""
     workload = problem.workload
     privacy = problem.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
@@ -187,7 +187,7 @@ class _MeasuredRows:
 def _round_rows(
     group: _AttributeGroup, values: FloatArray, rows: FloatArray, largest_entry: int
 ) -> _MeasuredRows:
-    """Return rows rounded to integers; update the group's values."""
+    """Round a group's rows to integers, and update the group's values s and r."""
     rounded = balanced_rounding(rows, largest_entry)
     fine = rounded.astype(float)
     if not np.linalg.cond(fine[:, :-1] - fine[:, -1:]) < 1e7:
@@ -208,7 +208,7 @@ def _blocks(
     group_of: Mapping[Along, int],
     measured: Mapping[int, _MeasuredRows],
 ) -> tuple[tuple[Block, float], ...]:
-    """Return a block and its weight for each set with an error."""
+    """Return a block and its weight for each attribute set with an error."""
     blocks = []
     for (measure, tau), coefficient in zip(
         terms.attribute_sets, terms.sums(values).tolist(), strict=True
@@ -292,7 +292,7 @@ def _terms(
 
 
 def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return the values s and r for contrasts with equal noise on all cells."""
+    """Return the values s and r for contrasts that add equal noise to all cells."""
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
@@ -309,7 +309,7 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     group: _AttributeGroup, values: FloatArray, tilt: FloatArray, rows: FloatArray
 ) -> None:
-    """Write s and r of a group for a tilt and rows of norm 1."""
+    """Write s and r of a group for a tilt and rows of norm 1 to an array."""
     values[group.value_slice] = _rows_values(group.grams, tilt, rows)
 
 
@@ -324,7 +324,7 @@ def _rows_values(grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray
 def _fit_tilts(
     groups: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Return the best rows of each group; update all values."""
+    """Fit the best rows of each group, and update all values s and r."""
     slopes = terms.gradient(values)
     curves: dict[int, _TiltCurve] = {}
     for number, group in enumerate(groups):
@@ -341,7 +341,7 @@ def _fit_tilts(
 def _best_rows(
     group: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
 ) -> FloatArray:
-    """Return a group's rows at the best pull; update its values."""
+    """Return a group's rows at the best pull, and update its values s and r."""
 
     def error(index: int) -> float:
         """Return the total squared error at one pull."""
@@ -354,7 +354,7 @@ def _best_rows(
 
 
 def _best_pull(error: Callable[[int], float]) -> int:
-    """Return the index of the pull with the least error.
+    """Return the index of the pull (cost of the total) with the least error.
 
     The error as a function of the pull has a single minimum. The search starts in the middle and
     halves its step until the gain is negligible.
@@ -406,10 +406,10 @@ class _TiltGrams:
 
 
 class _TiltCurve:
-    """The fitted values of a group as a function of the pull, cached.
+    """The fitted values of a group as a function of the pull, with a cache.
 
-    All other fits start from the fit of the middle pull, so they do not depend on the order of
-    calls.
+    All other fits start from the fit of the middle pull, so the results do not depend on the order
+    of calls.
     """
 
     def __init__(self, grams: _TiltGrams) -> None:
@@ -442,11 +442,14 @@ class _TiltCurve:
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return s and r (total and residual part) of each operator for a pull."""
+        """Return s and r of each operator for a pull.
+
+        They are the total part and the residual part of the error.
+        """
         return self._fit(index).values
 
     def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
-        """Return the tilt and rows for a pull, with a small gap."""
+        """Fit the tilt and the rows for a pull, with a small gap."""
         if index not in self._close_fits:
             start = self._fit(index)
             pull = float(_CANDIDATE_PULLS[index]) * self._unit
@@ -474,7 +477,7 @@ def _tilt_curve(grams: _TiltGrams) -> _TiltCurve:
 
 
 def _merged_grams(group: _AttributeGroup, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a group's weighted Gram matrices for tilt and rows."""
+    """Return the weighted Gram matrices of a group for its tilt and its rows."""
     if len(group.grams) == 1:
         return group.grams[0], group.grams[0]
     group_slopes = gradient[group.value_slice]
@@ -495,9 +498,9 @@ def _coefficient_limits(
     group_of: Mapping[Along, int],
     tilts: Mapping[int, FloatArray],
 ) -> dict[int, int]:
-    """Return the largest integer coefficient for each fitted group.
+    """Return the largest integer coefficient of the rows of each group.
 
-    The limit prevents overflow of exact sums and noise scales.
+    This limit prevents overflow in exact sums and noise scales.
     """
     sums = terms.sums(values)
     if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:

@@ -9,7 +9,7 @@ attribute of a table, cells that its queries do not separate are merged. The bud
 least total error of the two parts.
 
 Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part only from its own table.
-    In contrast, all answers use the two tables here.
+    Here, in contrast, all answers use both tables.
 """
 
 import math
@@ -100,9 +100,9 @@ def union(problem: PlanningProblem) -> Strategy:
 def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """Return candidate divisions of the products into two parts.
 
-    A candidate separates the products with the same query set (or with none) along an attribute
-    from all other products. A candidate has a flag for each product, which says whether the product
-    belongs to the second part. The first product always belongs to the first part.
+    For some attribute, a candidate separates the products with one query set (or without queries)
+    along it from all other products. A candidate has a flag for each product; True means the second
+    part. The first product always belongs to the first part.
     """
     sets: set[tuple[str, QuerySet | None]] = {
         (name, query_set)
@@ -133,14 +133,15 @@ def _error_estimator(
 ) -> Callable[[tuple[bool, ...]], float]:
     """Return a function that estimates the error of a part.
 
-    The argument of the function has a flag for each product. Equal cells are merged first. The
-    returned errors are raised to a power, so that the errors of tables can be added.
+    The argument of the function has a flag for each product. Cells that are in the same queries are
+    merged first. The returned errors are powers of the errors, such that the results for two tables
+    can be added.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
     def error(members: tuple[bool, ...]) -> float:
-        """Return the estimated error of the products with a True flag."""
+        """Return the estimated error of the products whose flag is True."""
         selected = [
             product for product, is_member in zip(products, members, strict=True) if is_member
         ]
@@ -169,7 +170,8 @@ def _fit_table(
     """Return a strategy for some products, fitted along each attribute in rounds.
 
     Each round fits all attributes by one of ``fit_of_round``, with the weights that follow from the
-    strategies along the other attributes. Its strategies replace those of the round before.
+    strategies along the other attributes. The strategies of a round replace the strategies of the
+    previous round.
     """
     used = {name for product in products for name in product.attributes}
     queries_along = {
@@ -254,7 +256,7 @@ def _two_table_strategy(
 
 
 def _is_made_for(workload: Workload) -> bool:
-    """Return whether the planner may find two tables for a workload."""
+    """Return whether the planner is meant for a workload of these tables."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     return (
         len(workload.products) > 1
@@ -272,7 +274,7 @@ def _seconds(workload: Workload) -> float:
 
 
 def _laplace_seconds(workload: Workload) -> float:
-    """Estimate the additional seconds of whole p-Identity fits, for both parts."""
+    """Estimate the extra seconds of complete p-Identity fits, for both parts."""
     if not _is_made_for(workload):
         return 0.0
     return 2 * sum(

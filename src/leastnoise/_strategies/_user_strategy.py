@@ -1,6 +1,6 @@
 """User-supplied strategies.
 
-A strategy has an array, a query set or an operator for each attribute. A strategy may also be a
+A user's strategy has an array, a query set or an operator for each attribute. It may also be a
 function from the planning problem to such values.
 
 A user's strategy is planned like a family: along every other attribute, cells are measured; the
@@ -173,7 +173,7 @@ def _operator(problem: PlanningProblem, attribute: str, user_value: Any, bits: i
 def _with_hidden_cell(published_queries: Operator, kind: Kind, norm: int) -> Operator:
     """Return queries extended by a query for the hidden cell.
 
-    The column of the hidden cell has the norm of the largest column.
+    The column of the hidden cell has the largest norm of all other columns, rounded down.
 
     The query does not increase the cost of any row. Without this query, the measurements would not
     determine tables that lack the attribute.
@@ -232,5 +232,5 @@ def _array_operator(attribute: str, user_value: object, norm: int, bits: int) ->
 
 
 def _is_operator(value: object) -> bool:
-    """Return whether a value is an operator of a registered class."""
+    """Return whether a value is an operator whose class is registered."""
     return apply.dispatch(type(value)) is not apply.dispatch(object)
