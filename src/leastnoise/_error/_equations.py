@@ -122,7 +122,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
 
 
 def check_noise(plan: Measurements) -> None:
-    """Raise if the noise of a block vanishes. Call this function before the payment.
+    """Raise if the noise of a block vanishes. Call this before the payment.
 
     Raises:
         InputError: the noise of a block is 0 in practice, because the budget is too large.
