@@ -1,6 +1,6 @@
 """Budgets, the privacy unit, costs, and their composition.
 
-They are computed in exact fractions, and in bounds that are rounded to the safe side.
+All numbers are exact fractions, or bounds that are rounded to the safe side.
 
 The proofs are in PROOFS-accounting.md and PROOFS-mu.md in this folder.
 """

@@ -1,4 +1,4 @@
-"""Define budgets and the privacy unit, which a data holder protects.
+"""Define privacy budgets, and the privacy unit that a data holder protects.
 
 The module also writes exact fractions as text for files. A file holds every fraction as ``"p/q"``,
 never as a float. Text that is read back is checked character by character, so that a damaged file
@@ -29,7 +29,7 @@ BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_s
 def exact_with_few_digits(name: str, value: Exact) -> Fraction:
     """Convert a number to an exact fraction; raise if it has too many digits.
 
-    At most 1000 digits are allowed above or below the fraction bar.
+    The numerator and the denominator may each have at most 1000 digits.
 
     >>> exact_with_few_digits("epsilon", "0.1")
     Fraction(1, 10)
@@ -67,7 +67,7 @@ def round_up(value: Fraction, bits: int = 128) -> Fraction:
     """Round a fraction with a long denominator up to ``bits`` significant bits.
 
     The result is a dyadic rational with ``bits`` significant bits. A fraction whose denominator has
-    at most 64 bits is returned unchanged, so that three times 1/3 is 1.
+    at most 64 bits is returned unchanged, so that three costs of 1/3 add up to exactly 1.
 
     Args:
         value: a fraction of at least zero, for instance a cost summed over many scales.
@@ -110,7 +110,7 @@ def _exact_positive_parameter(name: str, value: Exact) -> Fraction:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class _BudgetDefinition:
-    """The common base of budgets: one or two exact numbers with names."""
+    """The base class of budgets; a budget has one or two named exact numbers."""
 
     def __repr__(self) -> str:
         arguments = ", ".join(
@@ -121,7 +121,7 @@ class _BudgetDefinition:
     def scaled(self, factor: Fraction) -> Self:
         """Return this budget with every parameter multiplied by a factor.
 
-        Steps whose factors add up to 1 together satisfy the budget.
+        If the factors of several steps add up to 1, the steps together satisfy the budget.
 
         >>> ln.ApproxDP(1, "1e-9").scaled(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
@@ -133,7 +133,7 @@ class _BudgetDefinition:
     def share(self, fraction: Exact) -> "Budget":
         """Return a fraction of this budget, for one of several releases.
 
-        Releases whose fractions add up to 1 together satisfy this budget.
+        If the fractions of several releases add up to 1, the releases together satisfy this budget.
 
         Args:
             fraction: above 0 and at most 1, read exactly.
@@ -179,7 +179,7 @@ class _BudgetDefinition:
 def parameters_by_name(amount: Any) -> dict[str, Fraction]:
     """Return the parameters of a budget, a cost or a charge by name.
 
-    The names are in the order of its definition.
+    The names are in the order in which the class defines them.
 
     >>> parameters_by_name(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
@@ -224,7 +224,7 @@ class ApproxDP(_BudgetDefinition):
         delta: above 0 and below 1, read exactly.
 
     Raises:
-        InputError: one of them is NaN, infinite, out of range, or longer than 1000 digits.
+        InputError: epsilon or delta is NaN, infinite, out of range, or longer than 1000 digits.
 
     Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (EUROCRYPT 2006).
 
@@ -250,9 +250,10 @@ class ApproxDP(_BudgetDefinition):
     def share(self, fraction: Exact) -> "Budget":
         """Return a fraction of this budget, for one of several releases.
 
-        Charges to an (epsilon, delta) budget are added up as mu squared, so the fraction is a
-        fraction of mu squared. The result is a `GDP` budget. For the fraction 1, the result is this
-        budget. Releases whose fractions add up to 1 together satisfy this budget (PROOFS-mu.md).
+        Charges to an (epsilon, delta) budget are added up as mu squared. The fraction therefore
+        divides the mu squared of this budget. The result is a `GDP` budget. For the fraction 1, the
+        result is this budget. If the fractions of several releases add up to 1, the releases
+        together satisfy this budget (PROOFS-mu.md).
 
         Args:
             fraction: above 0 and at most 1, read exactly.
@@ -355,12 +356,13 @@ class Privacy:
         max_per_cell: the largest number of these rows that count in one cell; None without such a
             bound.
         unit_reading: which spellings of the unit's values are nulls, and whether blanks and capital
-            letters distinguish units. Values that are read as the same text are one unit.
+            letters distinguish units. Rows whose values are read as the same text belong to one
+            unit.
 
     Raises:
-        InputError: ``neighbours`` is another word; the column name is empty; ``max_rows`` is below
-            1; a bound or a reading is stated without a column; or ``max_per_cell`` is above
-            ``max_rows``.
+        InputError: ``neighbours`` is not one of the two words; the column name is empty;
+            ``max_rows`` is below 1; a bound or a reading is passed without a unit column; or
+            ``max_per_cell`` is above ``max_rows``.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -436,7 +438,7 @@ class Privacy:
 
     @property
     def protected(self) -> str:
-        """A description of the unit and the neighbours, without the bound on rows.
+        """A description of the unit and the neighbours that omits the bound on rows.
 
         The costs of two releases can be added up if their descriptions agree.
 
@@ -496,7 +498,7 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Return whether two guarantees have the same privacy unit and neighbours.
 
-        If the unit or the neighbours differ, costs must not be added up.
+        If the units or the neighbours differ, the costs of the two must not be added up.
 
         The bounds on the rows of a unit may differ, because each cost holds for all rows that a
         unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of

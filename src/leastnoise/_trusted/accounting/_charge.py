@@ -1,4 +1,4 @@
-"""Compute the charge of a release to a budget, and add charges up.
+"""Compute the amount that a release is charged, and add up such charges.
 
 Charges to a pure budget add up in epsilon, charges to a zCDP budget in rho, and charges to a GDP
 budget in mu squared. Charges to an (epsilon, delta) budget also add up in mu squared: PROOFS-mu.md
@@ -67,7 +67,7 @@ class Charge:
                 raise refuse(name, value, "a Fraction of at least 0")
 
     def __str__(self) -> str:
-        """Format the parts above zero as text for readers."""
+        """Format the parameters above zero as text for readers."""
         parts = [
             f"{name.replace('_', ' ')} = {readable(number)}"
             for name, number in parameters_by_name(self).items()
@@ -82,7 +82,7 @@ class Charge:
 
     @property
     def has_own_delta(self) -> bool:
-        """Whether this charge adds up as (epsilon, delta), not as mu squared (G3)."""
+        """Whether this charge is summed as (epsilon, delta), not as mu squared (G3)."""
         return self.mu_squared == 0
 
     def is_within(self, limit: "Charge") -> bool:
@@ -127,19 +127,20 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
         cost: the exact cost of the plan.
 
     Returns:
-        The charge; see the table. It is the declared budget and not the cost. The cost is slightly
-        smaller, because scales are rounded up to short fractions. A ledger of such small
-        differences would be hard to read and of no use. The exceptions are costs that the declared
-        budget cannot express as a number.
+        The charge, by the table below. It equals the declared budget and not the cost. The cost is
+        slightly smaller, because noise scales are rounded up to short fractions. A ledger of such
+        small differences would be hard to read and of no use. The only exceptions are costs that
+        cannot be expressed by the parameters of the declared budget.
 
     Raises:
-        InputError: the declared budget does not cover the cost, or the definition of the data set's
-            budget cannot hold a release of this kind.
+        InputError: the declared budget does not cover the cost, or a budget of the data set's
+            definition cannot pay for a release of this kind.
 
     Guarantees:
-        The release satisfies each part of the charge that its budget adds up: epsilon-DP, mu-GDP,
-        (epsilon, delta)-DP or rho-zCDP. `is_within_budget` determines whether charges together stay
-        within a budget, also for releases that were chosen after earlier releases were seen.
+        For every parameter that the budget adds up, the release satisfies the guarantee with the
+        charged amount: epsilon-DP, mu-GDP, (epsilon, delta)-DP or rho-zCDP. `is_within_budget`
+        determines whether charges together stay within a budget, also for releases that were chosen
+        after earlier releases were seen.
 
     | budget   | pure cost                    | Gaussian cost    | series within (epsilon, delta) |
     |----------|------------------------------|------------------|--------------------------------|
@@ -270,7 +271,7 @@ def sum_charges(charges: Iterable[Charge]) -> Charge:
 def unspent_charge(budget: Budget, spent: Charge) -> Charge:
     """Return the amount of each parameter of a budget that is not spent.
 
-    No part is below zero.
+    No parameter is below zero.
 
     >>> unspent_charge(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
     Fraction(2, 3)
@@ -281,7 +282,7 @@ def unspent_charge(budget: Budget, spent: Charge) -> Charge:
 def charge_shortfall(requested: Charge, available: Charge) -> Charge:
     """Return the amount by which a request exceeds the amount available.
 
-    No part is below zero.
+    No parameter is below zero.
 
     >>> str(charge_shortfall(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
@@ -342,12 +343,12 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DividedCharges:
-    """Charges to an (epsilon, delta) budget, divided by how they add up.
+    """The charges to an (epsilon, delta) budget in two groups.
 
     Attributes:
-        summed: the sum, as (epsilon, delta), of the first charges. It ends before the first charge
-            without its own delta.
-        composed: all other charges, in order; they add up as mu squared.
+        summed: the sum of the epsilons and of the deltas of the first charges, up to the first
+            charge without its own delta.
+        composed: all later charges, in order; they add up as mu squared.
     """
 
     summed: Charge
@@ -365,11 +366,11 @@ class _DividedCharges:
 
 
 def _divide_charges(charges: Sequence[Charge]) -> _DividedCharges:
-    """Divide charges by how they add up.
+    """Separate the charges summed as (epsilon, delta) from those composed in mu.
 
     The first charges are summed as (epsilon, delta) as long as each has its own delta. From the
-    first other charge on, all charges are composed in mu. The division does not depend on the
-    budget (G4).
+    first charge without its own delta on, all charges are composed in mu. Which charges are in
+    which group does not depend on the budget (G4).
     """
     count = 0
     while count < len(charges) and charges[count].has_own_delta:
@@ -385,11 +386,11 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
         charges: what `charge` returned for each release, in the order of payment.
 
     Returns:
-        For ApproxDP, the parts are for different kinds of releases. The mu squared is for a
-        Gaussian release, and the epsilon is for a pure release. The epsilon with delta is for a
-        release with its own delta, if such a release can be paid for. The parts are rounded down.
-        If no epsilon is left, nothing is left, although the remaining delta would pay for a
-        Gaussian release with hardly any information.
+        For ApproxDP, each parameter states the amount left for another kind of release. The mu
+        squared is for a Gaussian release, and the epsilon is for a pure release. The epsilon and
+        the delta together are for a release with its own delta, if such a release can be paid for.
+        All amounts are rounded down. If no epsilon is left, nothing is left, although the remaining
+        delta would pay for a Gaussian release with hardly any information.
 
     >>> some = left_of_budget(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction("0.05"))])
     >>> round(float(some.mu_squared), 4), round(float(some.epsilon), 4), some.delta
@@ -417,10 +418,11 @@ def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
 
 
 def _payable_epsilon(mu_squared: Fraction) -> Fraction:
-    """Return the epsilon of a pure release that this mu squared can pay for.
+    """Return nearly the largest epsilon that this mu squared can pay for.
 
-    It is nearly the largest one. `pure_mu_squared` rounds up, so the epsilon that
-    `pure_epsilon` returns is lowered until its charge fits. The result is 0 if no charge fits.
+    It is the epsilon of a pure release. `pure_mu_squared` rounds up, so the epsilon that
+    `pure_epsilon` returns is lowered until its charge is at most the mu squared. The result is 0 if
+    no charge is small enough.
     """
     epsilon = pure_epsilon(mu_squared)
     for _ in range(8):
@@ -439,8 +441,8 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 
     Returns:
         A budget of the same definition. For an (epsilon, delta) budget, it has the same delta. Its
-        epsilon has this fraction of the mu squared of the whole budget, and is rounded up to eight
-        digits.
+        epsilon is the one for this fraction of the mu squared of the whole budget, rounded up to
+        eight digits.
 
     Raises:
         InputError: the fraction is not in its range, or is so small that no epsilon is left.
@@ -463,11 +465,11 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 
 
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
-    """Return the epsilon of all releases at the budget's delta, or None.
+    """Return the total epsilon of all releases at the budget's delta, or None.
 
-    It is computed after the releases. Releases that were chosen by the outputs of earlier releases
-    satisfy the budget, but they need not satisfy this smaller epsilon, which depends on the
-    choices.
+    The epsilon is computed after the releases, from what they were charged. If releases were chosen
+    by looking at the outputs of earlier releases, they satisfy the budget. They need not satisfy
+    this smaller epsilon, because it depends on the choices.
 
     Args:
         budget: the budget of the data set.
@@ -495,7 +497,7 @@ def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | Non
 def is_possible_charge(budget: Budget, amount: Charge) -> bool:
     """Return whether `charge` could have returned this amount for a budget.
 
-    The amount must be above zero, and may have only the parts of the budget's definition.
+    The amount must be above zero, and may have only parameters of the budget's definition.
 
     >>> (
     ...     is_possible_charge(PureDP(1), Charge(epsilon=Fraction(2))),

@@ -1,6 +1,6 @@
 """State the costs of plans, and check that a budget covers a cost.
 
-The cost of a plan follows from its integer queries.
+The cost of a plan is computed from its integer queries.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from leastnoise._trusted.check import exact_positive, readable, refuse
 
 @dataclass(frozen=True, slots=True)
 class _NoiseCost:
-    """The common base of the costs of noise, each an exact number above 0."""
+    """The base class of the costs of noise; a cost is one exact number above 0."""
 
     kind: ClassVar[str]
     noise: ClassVar[str]
@@ -162,10 +162,10 @@ class Noise(Enum):
         return 2
 
     def cost(self, distance: Fraction) -> Cost:
-        """Return the cost of queries, from their distance between neighbours.
+        """Return the cost of queries whose answers differ by a distance.
 
-        The distance is the largest ``|c - c'|_p^p`` of the answers over their noise scales, with p
-        = ``norm``.
+        The distance is the largest ``|c - c'|_p^p`` for neighbouring tables, with p = ``norm``.
+        Here c and c' are the exact answers to the two tables, divided by their noise scales.
 
         Args:
             distance: the exact distance, above 0.
@@ -221,8 +221,8 @@ def covers(budget: Budget, cost: Cost) -> bool:
         cost: the cost of the mechanism.
 
     Returns:
-        True only if this is proved. False if it is wrong. Also False if it is undecided because the
-        cost is within a relative 1e-12 of the boundary.
+        True only if this is proved. False if the budget does not cover the cost, or if this is
+        undecided because the cost is within a relative 1e-12 of the boundary.
 
     Raises:
         InputError: an argument has another class.

@@ -2,7 +2,7 @@
 
 The bounds are for one epsilon, and are computed in decimal arithmetic with directed rounding.
 
-Every number is a pair (low, high) with the true value between. Operations of `decimal` use the
+Every number is a pair (low, high) that encloses the true value. Operations of `decimal` use the
 rounding mode of their context, except ``exp``, ``ln`` and ``sqrt``, which round to nearest. For
 ``exp``, ``ln`` and ``sqrt``, one step down or up encloses the value. PROOFS-accounting.md has the
 proofs.
@@ -149,7 +149,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
     Args:
         epsilon: at least 0.
         mu_squared: above 0.
-        delta: the delta to stay at or below.
+        delta: the largest allowed delta.
 
     Returns:
         True only where it is proved; False also in undecided cases: about 50 digits do not separate
@@ -191,7 +191,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     """Return an upper bound on the delta of mu-GDP.
 
-    If mu is small, the computation uses far more digits than cancellation removes.
+    If mu is small, cancellation removes digits; the computation uses far more digits than that.
     """
     eps = exact("epsilon", epsilon)
     square = exact_positive("mu_squared", mu_squared)
@@ -266,7 +266,7 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
 
-    Cancellation loses about ``0.22 x^2`` digits. Here this is at most ``0.22 digits``, and the
+    Cancellation loses about ``0.22 x^2`` digits. Here this is at most ``0.22 * digits``, and the
     computation starts with that many additional digits.
     """
     exact_square = Fraction(x) ** 2
@@ -317,7 +317,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Return bounds on pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor loses less than 1. The sum of all omitted terms is less than 1.
+    Each rounding down loses less than 1. The sum of all omitted terms is less than 1.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(

@@ -1,4 +1,4 @@
-"""Bound the (epsilon, delta) of a search for keys by noisy counts.
+"""Bound the (epsilon, delta) of a search that finds keys by noisy counts.
 
 The counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
 """
@@ -31,7 +31,7 @@ _MOST_TERM = 2**56
 class KeyRule:
     """The noise and the threshold by which a search releases keys.
 
-    Keys that nobody has get no noise.
+    A key that no unit has gets no noise.
 
     Args:
         noise: discrete Laplace or rounded Gaussian.
@@ -143,7 +143,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 def _ranges_of_lone_keys(max_keys: int) -> Iterator[tuple[int, int]]:
     """Divide the range from 0 to ``max_keys``; yield the ends of each part.
 
-    The numbers in the range are numbers of keys of a unit that no other unit has.
+    Each number in the range is a possible number of keys that one unit has and no other unit has.
     """
     first = 0
     while first <= max_keys:

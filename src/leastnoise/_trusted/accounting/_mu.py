@@ -111,7 +111,7 @@ def pure_epsilon(mu_squared: Fraction) -> Fraction:
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     """Return the largest mu squared within (epsilon, delta), rounded down.
 
-    `gaussian_is_private` is true of the result.
+    `gaussian_is_private` returns True for the result.
 
     Args:
         epsilon: at least 0.
@@ -151,8 +151,8 @@ def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
     """Return an epsilon for which mu-GDP implies (epsilon, delta)-DP, rounded up.
 
-    `gaussian_is_private` is true of the result. The result is within a relative 2^-30 of the least
-    epsilon with this property, and is 0 if mu-GDP implies (0, delta)-DP.
+    `gaussian_is_private` returns True for the result. The result is within a relative 2^-30 of the
+    least epsilon with this property, and is 0 if mu-GDP implies (0, delta)-DP.
 
     Args:
         mu_squared: above 0.
@@ -166,7 +166,7 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
-    """Return the least epsilon at a delta that mu-GDP implies, rounded up."""
+    """Return the least epsilon that mu-GDP implies at this delta, rounded up."""
     if gaussian_is_private(Fraction(0), square, delta):
         return Fraction(0)
     bits = 34
@@ -229,7 +229,7 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Return the rank of a number that is rounded down to some leading bits."""
+    """Return the rank of a number among the numbers with some leading bits."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1

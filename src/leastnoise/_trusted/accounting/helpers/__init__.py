@@ -1,4 +1,5 @@
-"""JSON, texts and starts of searches, which other code of `accounting` checks.
+"""Helpers of `accounting`: JSON, texts, and starting points of searches.
 
-A release stays private if this code is wrong. Each file says why.
+A release stays private if this code is wrong, because other code of `accounting` checks its
+results. Each file says why.
 """

@@ -13,9 +13,10 @@ _MOST_STEPS = 4000
 
 
 def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return a value of alpha - 1 for which the delta bound is nearly least.
+    """Return a value of alpha - 1 that nearly minimises the delta bound.
 
-    About 13 digits agree. For extreme arguments the search ends early; any value is valid.
+    The value agrees with the best one in about 13 digits. For extreme arguments the search ends
+    early; any value is valid.
     """
     c = _SEARCH_CONTEXT
     near_eps, near_cost = (
@@ -23,7 +24,7 @@ def nearly_best_alpha_minus_one(rho: Fraction, epsilon: Fraction) -> Decimal:
     )
 
     def log_delta_slope(beta: Decimal) -> Decimal:
-        """Return the derivative of log delta at alpha = 1 + beta; it increases."""
+        """Return the derivative of log delta at alpha = 1 + beta; it rises with beta."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(
             c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1))))

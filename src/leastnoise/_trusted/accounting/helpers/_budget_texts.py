@@ -46,10 +46,10 @@ def format_amount(value: Fraction, *, up: bool) -> str:
 def charge_text(budget: Budget, amount: Budget | Charge, *, up: bool = True) -> str:
     """Format a charge as text, with each parameter of the budget's class.
 
-    Parts that are zero are included.
+    Parameters that are zero are included.
 
     Args:
-        budget: its definition determines which parts are written.
+        budget: its definition determines which parameters are written.
         amount: the charge, or a budget of the same definition.
         up: whether digits are rounded up.
 
@@ -64,7 +64,8 @@ def spent_text(budget: Budget, spent: Charge) -> str:
 
     Args:
         budget: the budget that paid.
-        spent: the charge. To an (epsilon, delta) budget, only its parts above zero are written.
+        spent: the charge. If the budget is an (epsilon, delta) budget, only the parameters above
+            zero are written.
 
     >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
     'mu squared = 0.02'

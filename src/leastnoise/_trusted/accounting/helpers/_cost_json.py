@@ -2,8 +2,8 @@
 
 The texts are checked character by character, so that a damaged file is refused.
 
-This file is not trusted. The ledger writes each value again and checks that the text is the text
-from which it was read.
+This file is not trusted. After reading a value, the ledger writes it again and checks that the two
+texts are equal.
 """
 
 import re
@@ -51,10 +51,10 @@ def fraction_from_text(name: str, text: object) -> Fraction:
 
 
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
-    """Return a JSON object unchanged.
+    """Return a JSON object unchanged; raise unless it has exactly these keys.
 
     Raises:
-        InputError: the object lacks a key or has a further one.
+        InputError: the object lacks one of the keys or has another key.
     """
     if not isinstance(data, Mapping) or set(data) != names:
         received = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
