@@ -1,6 +1,6 @@
 """Define the errors of the package and the checks of arguments.
 
-All checks share one wording.
+The messages of all checks have the same wording.
 
     LeastNoiseError
     ├── InputError        an argument, a spec or a file is not usable (exit code 2)
@@ -13,7 +13,7 @@ All checks share one wording.
 
 A message states the fault, the value, the allowed values and the remedy. A message about private
 data never contains a value of a row. Comparisons state what is accepted (``if not value > 0``), so
-NaN fails.
+that NaN is refused.
 """
 
 import math
@@ -38,7 +38,7 @@ MOST_CHARACTERS = 4000  # characters of a message, so that no value fills the sc
 class LeastNoiseError(Exception):
     """Base of every error that this package raises on purpose.
 
-    The middle of a very long message is omitted.
+    If a message is very long, its middle is omitted.
     """
 
     def __init__(self, message: str = "", *rest: object) -> None:

@@ -18,11 +18,11 @@ class ProgressLine(ABC):
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and start to measure its time.
+        """Show another text, and start to measure its time.
 
         Args:
             text: the new text.
-            about: how many seconds it will probably take.
+            about: the probable duration in seconds of the work that the text names.
         """
 
 
@@ -38,10 +38,10 @@ class RowProgress:
     Args:
         line: the progress line.
         doing: the text to show while rows are read.
-        then: the text to show after that; its time starts at 0.
-        blocks: the number of calls of `show`, if it is known. It gives the percentage if the number
-            of rows is not known in advance.
-        about: how many seconds the work after reading will probably take.
+        then: the text to show when all rows have been read; its time starts at 0.
+        blocks: the number of calls of `show`, if it is known. The percentage is computed from it if
+            the number of rows is not known in advance.
+        about: the probable duration in seconds of the work after reading.
 
     >>> class Lines(ProgressLine):
     ...     def say(self, text, share=0.0):
@@ -73,7 +73,8 @@ class RowProgress:
     def show(self, rows_read: int, row_total: int | None) -> None:
         """Show the percentage of rows that have been read.
 
-        It counts rows, or blocks where the total number of rows is unknown.
+        The percentage is a share of the rows, or of the blocks if the total number of rows is
+        unknown.
 
         Args:
             rows_read: the number of rows that are read so far.
@@ -102,8 +103,8 @@ def row_progress(progress: object) -> RowProgress | None:
         progress: a `RowProgress`, or None or False.
 
     Raises:
-        InputError: the argument is something else. A function, for example, would receive numbers
-            of rows.
+        InputError: the argument is something else. A function, for example, would learn numbers of
+            rows.
 
     >>> row_progress(print)
     Traceback (most recent call last):

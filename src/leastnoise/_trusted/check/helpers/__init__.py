@@ -1,4 +1,4 @@
-"""Texts for people, and locks that only decide which process waits.
+"""Helpers that write texts for people, and locks that make processes wait.
 
 A release stays private if this code is wrong. Each file says why.
 """
