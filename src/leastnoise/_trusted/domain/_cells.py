@@ -2,8 +2,9 @@
 
 These tables are the trusted part of attributes (E3 of PROOFS-reading.md). A kind of attribute makes
 its table from public bounds, edges, days and texts, in `_rules`. Kinds are not trusted, but this
-module checks the cells of every table. So for any kind, a value has one cell of the attribute or
-drops its row. Only the value decides its cell and whether its row is dropped.
+module checks the cells of every table. Whatever the kind, a value is therefore mapped to one cell
+of the attribute, or its row is dropped. Only the value itself decides its cell, and whether its row
+is dropped.
 """
 
 import re
@@ -32,7 +33,8 @@ _STRANGE = {"Cc", "Cs"}
 class StepTable:
     """The cells of numbers in steps of equal width.
 
-    From ``low`` to ``high``, the cell is the number of whole steps above ``origin``.
+    The cell of a number from ``low`` to ``high`` is the number of whole steps from ``origin`` to
+    it.
 
     Attributes:
         low: the smallest number inside the table.
@@ -83,7 +85,7 @@ class StepTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThresholdTable:
-    """The cells of numbers, given by the thresholds between the cells.
+    """The cells of numbers, defined by the thresholds between the cells.
 
     A number below the first threshold has the cell ``cells[0]``. A number from the first threshold
     (included) to the second has the cell ``cells[1]``, and so on.
@@ -122,10 +124,10 @@ class TextTable:
     """The cells of listed texts.
 
     Attributes:
-        cells: the cell of each form, written as the reading compares texts; the forms that mean a
-            null are included.
-        whole_numbers: the cell of each form that is a whole number. Such a number followed by a
-            point and zeros also means this form, unless such a text is another form.
+        cells: the cell of each text, in the form in which the reading compares texts. Texts that
+            mean a null are included.
+        whole_numbers: the cell of each text that is a whole number. A text with the same number
+            followed by a point and zeros has the same cell, unless that text is listed itself.
     """
 
     cells: Mapping[str, int]
@@ -228,7 +230,7 @@ class Rule:
         clock: how times are read; None for other values.
 
     Raises:
-        InternalError: a cell is not a cell of the attribute, or an argument has another class.
+        InternalError: a cell is not a cell of the attribute, or an argument has the wrong class.
     """
 
     size: int
@@ -282,7 +284,7 @@ class Rule:
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
     """Return the rule that maps an attribute's values to cells.
 
-    A class is a kind if it has registered this function.
+    A class is a kind if an implementation of this function is registered for it.
 
     Args:
         kind: the attribute.

@@ -165,7 +165,7 @@ class Domain(Immutable):
     def rule(self, name: str) -> Rule:
         """Return the rule that maps values of an attribute to cells.
 
-        The rule has only cells of the domain.
+        Every cell of the rule is a cell of the domain.
 
         Raises:
             InputError: there is no such attribute, or its categories are still unknown.
@@ -206,7 +206,7 @@ class Domain(Immutable):
         """Return the rule of an attribute.
 
         Raises:
-            InternalError: the numbers of cells of the two differ.
+            InternalError: the rule and the attribute have different numbers of cells.
         """
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
@@ -216,9 +216,9 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the largest change of a sum by one row.
+        """Return the largest amount by which one row can change a sum.
 
-        It is in units of the measure, and 1 for counts of rows.
+        The amount is in units of the measure; for counts of rows, it is 1.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)
@@ -251,10 +251,10 @@ class Domain(Immutable):
         return measures[one_of("a measure", name, measures)]
 
     def count_of(self, measure: str) -> str | None:
-        """Return the name of the measure that counts the values of another one.
+        """Return the name of the measure that counts the values of another measure.
 
         The result is None if there is no such measure; then rows are counted instead. The result is
-        also None for amounts of units.
+        also None if the measure has amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> measures = {"pay": pay, "count of pay": ValueCount(pay)}
@@ -418,7 +418,7 @@ def _checked_measures(
 
 
 def _check_groups(name: str, unit_count: UnitCount, kinds: Mapping[str, Kind]) -> None:
-    """Raise if units are counted in groups of cells that do not exist."""
+    """Raise if a measure counts units in groups of cells that do not exist."""
     for attribute, groups in zip(unit_count.attributes, unit_count.groups, strict=True):
         last = max((group[-1] for group in groups or ()), default=0)
         if not last < kinds[attribute].size:

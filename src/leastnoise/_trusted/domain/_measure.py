@@ -1,4 +1,4 @@
-"""Define measures, which may be summed, and the bound on rows in a cell."""
+"""Define measures (columns to be summed) and the bound on rows per cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -222,8 +222,9 @@ class ValueCount(Measure):
 class PerUnit(Measure):
     """The amount that one privacy unit adds to each cell of some attributes.
 
-    In each of these cells, one row of the unit has the amount. The other rows of the unit have 0. A
-    unit has an amount in at most ``max_rows`` cells, however many rows it has in them.
+    In each of these cells, one row of the unit has this amount, and the other rows of the unit have
+    the amount 0. A unit has an amount in at most ``max_rows`` cells, regardless of the number of
+    its rows in them.
 
     Attributes:
         attributes: at most 8 attributes, whose values together identify a cell. If there are none,
@@ -247,16 +248,16 @@ class PerUnit(Measure):
 class UnitCount(PerUnit):
     """A measure that counts the privacy units in each cell or group of cells.
 
-    The amount of a unit is 1 in each of its cells. Along an attribute with groups, one cell holds
-    the count of a group, and no other group uses this cell (`places`). The same cells hold the
-    counts of groups in every cell along the other attributes.
+    The amount of a unit is 1 in each of its cells. Along an attribute with groups, the count of a
+    group is stored at one cell, which no other group uses (`places`). This cell is the same for all
+    cells of the other attributes.
 
     Args:
         attributes: at most 8 attributes, whose values together identify a cell. If there are none,
             a unit counts once in the whole table.
         groups: for each attribute, None if its cells are counted. Otherwise lists of cells; a unit
-            counts once in each list. Groups may overlap. Without an entry, cells are counted along
-            all attributes.
+            counts once in each list. Groups may overlap. Without ``groups``, cells are counted
+            along all attributes.
 
     Raises:
         InputError: an attribute occurs twice, or there are more than 8; a group has no cell; or
@@ -343,7 +344,8 @@ class UnitTotal(PerUnit):
     """A numeric column, added up for each privacy unit and then clipped.
 
     The values of a unit are added up in each cell of some attributes, and each total is clipped.
-    If values have heavy tails, clipped totals keep far more of the sum than a bound on rows does.
+    If values have heavy tails, clipping totals loses far less of the sum than bounding the rows of
+    a unit.
 
     Args:
         column: the name of the column.
@@ -532,10 +534,10 @@ class DeviationProduct(Measure):
     """A product of distances of values from the centres of their bounds.
 
     With one factor, the product is the distance. If the same factor occurs twice, the product is
-    the square of the distance. Only complete rows count: rows that have a value of all measures of
-    a statistic. So all sums of the statistic are over the same rows. Covariances and regressions
-    follow from such sums. The measure is counted in whole multiples of ``divisor`` products of
-    units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
+    the square of the distance. Only complete rows count, which are the rows that have a value of
+    every measure of a statistic. So all sums of the statistic are over the same rows. Covariances
+    and regressions follow from such sums. The measure is counted in whole multiples of ``divisor``
+    products of units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
 
     Args:
         factors: one or two measures of ``present``; the same measure twice means its square.
@@ -546,8 +548,9 @@ class DeviationProduct(Measure):
         divisor: the number of products of units in one unit of this measure; 1 for one factor.
 
     Raises:
-        InputError: the kind or the number of measures is another, or a unit is not between 1e-100
-            and 1e100.
+        InputError: there is no factor or more than two; a factor is not in ``present``; a measure
+            of ``present`` occurs twice or is not of class `Measure`; or a unit is not between
+            1e-100 and 1e100.
 
     Guarantees: a complete row counts ``(p + divisor // 2) // divisor``. Here p is the product of
         the distances of its values from the centres, in units. The number is between ``low_units``
@@ -633,11 +636,11 @@ def _product_bounds(factors: Sequence[Measure], centres: Sequence[int]) -> tuple
 def column_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of single columns from which a measure is computed.
 
-    For a `SquaredDeviation` they are the measure of the value, and the measure of whether there is
-    a value. For a `DeviationProduct`, they are its factors, and for each measure of a complete row
-    whether there is a value. For a `CompleteCount`, they only say, for each of its measures,
-    whether there is a value. A count of units has no measure of a single column. A total of units
-    has the measure of the amounts of its rows.
+    For a `SquaredDeviation`, they are the measure of the value and the `ValueCount` of this
+    measure. For a `DeviationProduct`, they are its factors and the `ValueCount` of each measure of
+    a complete row. For a `CompleteCount`, they are the `ValueCount` of each of its measures. A
+    `UnitCount` has no measure of a single column. A `UnitTotal` has one: the measure of the amounts
+    of single rows.
 
     >>> column_measures(Measure("income", 0, 10)), column_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

@@ -43,13 +43,13 @@ def attribute_name(description: str, name: object) -> str:
 class Reading:
     """The rule by which the values of a column are read.
 
-    The rule applies before the kind of the attribute decides the cell.
+    Values are read by this rule before the kind of the attribute decides their cells.
 
     Args:
         column: the column's name in the source, if it differs from the attribute's name.
         nulls: spellings of a missing value in addition to the empty text, such as ``["NA", "-"]``.
-            They are compared with the text after reading; with numbers, they are compared as
-            numbers: ``["-9"]`` also makes the number -9 a null.
+            They are compared with the text after reading. In a column of numbers, they are compared
+            as numbers: ``["-9"]`` also makes the number -9 a null.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
         thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; digits are
             not grouped if it is empty. All blanks count as one mark, and so do both apostrophes.
@@ -59,8 +59,8 @@ class Reading:
             separately.
 
     Raises:
-        InputError: a value is not one of these, or two marks cannot be distinguished.
-        InternalError: an argument has another class than text or Boolean.
+        InputError: a setting has a value that is not allowed, or two marks cannot be distinguished.
+        InternalError: an argument is neither a text nor a Boolean.
 
     >>> ln.Reading(decimal=",", thousands=".", currency=["€"])
     Reading(decimal=',', thousands='.', currency=['€'])
@@ -136,10 +136,10 @@ def lower_case(text: str) -> str:
 def number_pattern(reading: Reading) -> re.Pattern[str]:
     """Return the regular expression that matches texts of numbers.
 
-    Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
-    sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
-    four places of a currency sign (``money1`` to ``money4``). The expression also matches a text
-    that has several signs, or only one of the two brackets;
+    Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four positions
+    of a sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount)
+    and four positions of a currency sign (``money1`` to ``money4``). The expression also matches a
+    text that has several signs, or only one of the two brackets;
     `leastnoise._trusted.reading._value_rules.number_reader` refuses it. Blanks are matched
     possessively, so that the time of a match is proportional to the length of the text.
 

@@ -1,4 +1,5 @@
-"""Public kinds, levels, labels and settings; `Rule` and `Reading` check what matters.
+"""Helpers for kinds, levels, labels and settings, all of which are public.
 
-A release stays private if this code is wrong. Each file says why.
+A release stays private if this code is wrong, because `Rule` and `Reading` check everything on
+which privacy depends. Each file says why.
 """

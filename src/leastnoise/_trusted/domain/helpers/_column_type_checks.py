@@ -19,12 +19,12 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return why no value of a column can match, and advice; None if one can.
+    """Explain why no value of a column can be read; None if a value can be read.
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of
             attributes.
-        _holds: the content of the column.
+        _holds: the type of the column's values, such as "dates".
 
     >>> type_fault(Measure("paid", 0, 9), "time stamps")
     'it is read as numbers, which dates and time stamps are not; declare an attribute with dates'
@@ -35,7 +35,7 @@ def type_fault(_declared: object, _holds: Holds) -> str | None:
 
 @type_fault.register
 def _(_measure: Measure, holds: Holds) -> str | None:
-    """Return why a column of this type has no numbers to sum; None if it can."""
+    """Explain why a column of this type has no numbers to sum; None if it has."""
     if holds in ("dates", "time stamps"):
         return NOT_NUMBERS
     return None

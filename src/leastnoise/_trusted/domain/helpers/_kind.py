@@ -1,4 +1,4 @@
-"""Share the checks, the names of cells and the display of all kinds.
+"""Define the base class of all kinds: checks, names of cells and display.
 
 This file is not trusted: kinds are public, and `Rule` refuses a cell that is not among theirs.
 """
@@ -95,7 +95,7 @@ class Kind(ABC):
     def may_drop(self) -> bool:
         """Whether some values of the column drop their row.
 
-        Values drop their row if a policy of the attribute is ``"drop"`` and the attribute is not
+        A value can drop its row if a policy of the attribute is ``"drop"`` and the attribute is not
         declared complete.
         """
         return not self.complete and "drop" in (self.null, self.outside)
@@ -145,7 +145,7 @@ class Kind(ABC):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """A mapping from the compared form of each further spelling to its cell.
+        """The cell of each further spelling, by the form in which texts are compared.
 
         The mapping is empty if there are no such texts.
         """
@@ -206,12 +206,12 @@ class Kind(ABC):
         return attribute
 
     def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
-        """Check and set the fields of every kind except the levels.
+        """Check and set all fields except the levels.
 
-        The function also sets the fields that only this kind has.
+        This includes the fields that only this class of kinds has.
 
         Args:
-            regular: the number of cells without ``other``.
+            regular: the number of cells, not counting ``other``.
             allowed: the policies for a value outside.
             parameters: the fields that the kind adds, already checked.
         """
@@ -300,7 +300,7 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
 
 
 def added_fields(kind: type[Kind]) -> list[Field[Any]]:
-    """Return the dataclass fields that a kind adds to `Kind`.
+    """Return the dataclass fields that a class of kinds adds to `Kind`.
 
     Fields without a default are not keyword-only.
     """

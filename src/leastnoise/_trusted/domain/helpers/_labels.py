@@ -1,8 +1,8 @@
 """Read the names of cells as users write them.
 
-Predicates, groups, public counts and further questions to a release read names in the same way. A
-name is read by the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
-category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+Names are read in the same way in predicates, groups, public counts and later queries to a release.
+They are read by the same rule as values of the data (see `leastnoise._domain._kinds`): ``true`` is
+the category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
 
 This file is not trusted: queries are public, and no row is read by these names.
 """
@@ -54,8 +54,9 @@ class CellNames:
 
     Attributes:
         by_label: the cell of every label.
-        by_spelling: the cell of every spelling of a category, by its compared form.
-        form: a function that returns the compared form of a text.
+        by_spelling: the cell of every spelling of a category, by the form in which texts are
+            compared.
+        form: a function that converts a text to the form in which texts are compared.
         of_number: a function that returns the cell of an exact number; None if no cell is that
             number.
     """
@@ -90,7 +91,8 @@ class CellNames:
         """Return the numbers of the cells that values name.
 
         Args:
-            description: the name in messages of the part to which these cells belong.
+            description: the name, for messages, of the part of the query that these cells belong
+                to.
             values: the names.
 
         Raises:
@@ -110,7 +112,7 @@ class CellNames:
 
 
 def _number(value: Any) -> Fraction | None:
-    """Convert a number, or a text that is one, to an exact fraction; else None."""
+    """Convert a number or the text of a number to an exact fraction; else None."""
     try:
         return exact("a number", value)
     except InputError:

@@ -87,14 +87,14 @@ def level_of_groups(name: str, groups: Iterable[Label]) -> Level:
 def map_by_text(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
     """Map the text of each key to its value.
 
-    Raises an error for two values of one text.
+    Raises an error if two keys have the same text and different values.
 
     Args:
         description: the name of the map in messages.
         pairs: keys and values.
 
     Raises:
-        InputError: a key has two different values.
+        InputError: two keys have the same text and different values.
 
     >>> map_by_text("levels.region", [("Kiel", "north"), (7, "south"), ("Kiel", "north")])
     {'Kiel': 'north', '7': 'south'}
@@ -113,7 +113,7 @@ def map_by_text(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[s
 
 
 def group_pairs(description: str, groups: Mapping[str, object], names: CellNames) -> dict[str, str]:
-    """Return the group of each cell by label, from the cells of each group.
+    """Return the group of each cell, by the cell's label.
 
     Args:
         description: the name of the level in messages.
@@ -147,9 +147,9 @@ def check_levels(
     """Return the checked levels of an attribute.
 
     Args:
-        levels: one of two forms: a mapping from the name of each level to a mapping from cells to
-            groups, to the list of the cells' groups, or to ``{"width": 5}`` for whole numbers; or a
-            list of `Level` or of their JSON values.
+        levels: a mapping or a list. A mapping has the name of each level, and for each name one of
+            three values: a mapping from cells to groups, the list of the cells' groups, or
+            ``{"width": 5}`` for whole numbers. A list has `Level` objects or their JSON values.
         labels: the labels of all cells but ``other``.
         names: the cells by their names, with ``other``.
         size: the number of cells, ``other`` included.
@@ -193,7 +193,7 @@ def _are_whole(labels: Sequence[Label]) -> bool:
 
 
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
-    """Return the label of each integer's group, such as ``15 .. 19``.
+    """Return the label of the group of each integer, such as ``15 .. 19``.
 
     The first and the last group end at the bounds of the attribute.
     """

@@ -1,7 +1,7 @@
 """Check the settings for reading a column, and write them as JSON.
 
-This file is not trusted. For any marks and spellings of a `Reading`, the reading of a value depends
-only on that value.
+This file is not trusted. Whatever the marks and spellings of a `Reading` are, the result of reading
+a value depends only on that value.
 """
 
 import re
