@@ -55,11 +55,11 @@ def exact_marginals(
     Returns:
         An iterator, in the order of the request, of the attributes and the int64 array of their
         marginal: flat, in row-major order of the attributes; its length is the product of their
-        sizes. It is in rows or in units of the measure.
+        sizes. The numbers are rows, or units of the measure.
 
     Raises:
         InputError: the database counted the rows for the tables of another plan, or the limits do
-            not fit. The values of rows never raise it.
+            not fit. The values of rows never cause this error.
 
     Guarantees: the numbers follow from int64 addition. The addition is exact while (number of rows)
         x (largest amount of a row) < 2^63; the caller has checked this from public bounds. Each
@@ -185,7 +185,7 @@ def _sum_out(
 ) -> IntArray:
     """Sum a table of counts over all axes but the requested ones (A3).
 
-    The result is flat, in row-major order of ``requested_axes``.
+    The result is a flat array, in row-major order of ``requested_axes``.
 
     Raises:
         InternalError: a requested axis is missing.
@@ -232,9 +232,9 @@ def _histogram(
 
 
 def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """Return the row-major number of each row's joint cell (A1).
+    """Return the number of each row's joint cell, in row-major order (A1).
 
-    The smallest integer type that holds the cell numbers makes this fast.
+    To be fast, the function uses the smallest integer type that holds the cell numbers.
     """
     codes = columns[0]
     cells = shape[0]

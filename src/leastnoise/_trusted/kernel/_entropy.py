@@ -1,4 +1,4 @@
-"""Provide uniform random bits; paid series use only the operating system's."""
+"""Provide random bits; paid series use only those of the operating system."""
 
 import os
 from typing import Protocol

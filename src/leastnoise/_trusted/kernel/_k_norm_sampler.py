@@ -50,7 +50,7 @@ def k_norm_noise(table_sizes: Sequence[int], scale: Fraction, entropy: Entropy) 
         int64 arrays, the cells of each table.
 
     Raises:
-        InternalError: a scale or a size that `Measurements` does not accept.
+        InternalError: the scale or a size is not one that `Measurements` accepts.
 
     Guarantees:
         Given independent uniform bits, draws are independent and have exactly the stated
@@ -169,7 +169,7 @@ def _enclose_exp_of_minus(value: Fraction, bits: int) -> Enclosure:
 def _draw_geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
     """Return the sum of ``count`` exact geometric draws (N3).
 
-    Their ratio is exp(-1 / scale).
+    The ratio of the geometric distribution is exp(-1 / scale).
     """
     p = scale.numerator
     q = scale.denominator

@@ -69,9 +69,7 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """Return the budget of the search.
-
-        Raises an error unless the rule satisfies the budget (U1).
+        """Return the budget; raise unless the rule of the search satisfies it (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.

@@ -77,15 +77,16 @@ class Ledger:
             see `set_budget`.
         timeout: seconds to wait for another process's lock.
         id: 128 random bits in hexadecimal, drawn when the ledger is created.
-        share: the name of the share from which releases are paid; "" if the budget is not shared
-            out.
+        share: the name of the share from which releases are paid; "" if the budget is not divided
+            into shares.
 
     Guarantees:
-        A receipt is returned only after two conditions hold. The charge is on the disk. All charges
-        together are within the budget in force: the charges of the current period, if the budget
-        has periods, and the charges of the share. This holds for any number of processes that
-        reserve simultaneously, even if some are killed at any point. No method gives a charge back.
-        Every method that reads or writes raises a LedgerError if the file cannot be used.
+        A receipt is returned only when its charge is on the disk, and all charges together are
+        within the budget in force. If the budget has periods, these are the charges of the current
+        period. The charges of a share are also within the budget of the share. All this is true for
+        any number of processes that reserve simultaneously, even if some are killed at any point.
+        No method gives a charge back. Every method that reads or writes raises a LedgerError if the
+        file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -130,12 +131,12 @@ class Ledger:
             timeout: seconds to wait for another process's lock.
 
         Raises:
-            LedgerError: the file exists, or cannot be made.
-            InputError: the name is empty, or ``privacy`` is something else.
+            LedgerError: the file exists or cannot be created.
+            InputError: the name is empty, or ``privacy`` is not a `Privacy`.
 
         Guarantees:
             The call never replaces a file, and never removes a file that another process may have
-            made. If the process is killed during the call, at most a hidden draft remains.
+            created. If the process is killed during the call, at most a hidden draft remains.
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
@@ -202,7 +203,8 @@ class Ledger:
                 public sizes.
 
         Raises:
-            LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
+            LedgerError: the ledger's folder cannot be written or has too little space; nothing was
+                spent.
         """
         return hold_run_lock(self.path, reserved_bytes)
 
@@ -231,10 +233,10 @@ class Ledger:
             plan: the plan as JSON text. Another process can finish the release only with this text.
             options: the options of the release, for the process that finishes it.
             run: identification of this process, from `running`.
-            read_on: the day when reading of the rows began; None if none were read.
+            read_on: the day when reading of the rows began; None if no rows were read.
 
         Returns:
-            The receipt. The charge is on the disk by then.
+            The receipt. The charge is on the disk before the receipt is returned.
 
         Raises:
             BudgetError: the ledger has less left than the charge; nothing was spent.
@@ -242,12 +244,12 @@ class Ledger:
                 cost; the ledger cannot hold the privacy definition; the budget is divided into
                 shares, but no share is named; or a text cannot be stored. Nothing was spent.
             LedgerError: the file is damaged, locked, read-only or missing; the disk is full; or the
-                rows were read in an earlier period of the budget. There is no receipt, and so no
-                release.
+                rows were read in an earlier period of the budget. There is no receipt, so nothing
+                can be released.
 
         Guarantees:
-            One lock excludes all other writers. Under it, the remaining budget is computed anew
-            from the exact fractions of all rows, and the charge is written.
+            A lock excludes all other writers while the remaining budget is computed anew, from the
+            exact fractions of all rows, and the charge is written.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
@@ -304,12 +306,12 @@ class Ledger:
         note: str = "",
         receipt: str = "",
     ) -> "Ledger":
-        """Change the budget, or assign a share of it; recorded like a release.
+        """Set the whole budget or the budget of a share, and record the change.
 
         Args:
             budget: the budget from now on, in the privacy definition of the ledger.
             share: the name of a share; the releases of this share must then stay within this budget
-                as well as within the whole budget; "" sets the whole budget.
+                and within the whole budget; "" sets the whole budget.
             period: "day", "week", "month" or "year" if the budget and all shares are renewed with
                 each such period, by the day of payment (UTC); "" if they are for all times; None to
                 keep the present setting.
@@ -325,8 +327,8 @@ class Ledger:
                 was changed.
             InputError: the budget has another privacy definition, or the period is for one share
                 only; nothing was changed.
-            LedgerError: the file cannot be used. If only the last step of the call failed,
-                `entries` contains the change.
+            LedgerError: the file cannot be used. If only the last step of the call failed, the
+                change is recorded nevertheless, and `entries` contains it.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(
@@ -372,7 +374,7 @@ class Ledger:
         note: str = "",
         on: date | None = None,
     ) -> Entry:
-        """Record an amount that was spent elsewhere or before this ledger.
+        """Record an amount that was spent elsewhere, or before this ledger existed.
 
         The amount is recorded even if it exceeds the budget, because it was spent.
 
@@ -395,7 +397,8 @@ class Ledger:
             InputError: the unit differs; this ledger cannot add the privacy definition to its
                 charges; the day is in the future; or a text cannot be stored.
             LedgerError: the release is in this ledger already, or the file cannot be used. If only
-                the last step of the call failed, `entries` contains the new entry.
+                the last step of the call failed, the entry is recorded nevertheless, and `entries`
+                contains it.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(
@@ -472,7 +475,7 @@ class Ledger:
             payments: as for `check`.
 
         Raises:
-            BudgetError, InputError: as `reserve`.
+            BudgetError, InputError: as for `reserve`.
 
         >>> half = ln.Privacy(ln.PureDP("1/2"))
         >>> Ledger.check_new("people", half, (PureCost("1/4"), half), (PureCost("1/4"), half))
@@ -492,9 +495,9 @@ class Ledger:
             step_fingerprint: fingerprint of the step.
 
         Raises:
-            LedgerError: some process has begun this step before; a step before it has no outcome;
-                the release is sealed or absent; or the file cannot be written. Nothing may be
-                drawn.
+            LedgerError: a process has begun this step before; an earlier step has no outcome; the
+                release is sealed or absent; or the file cannot be written. The caller must not draw
+                anything.
         """
         with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
@@ -535,9 +538,9 @@ class Ledger:
             receipt: receipt of the release.
             step_number: number of the step: 1, 2, 3 ...
             step_fingerprint: fingerprint of the step.
-            draw_outcome: returns the outcome; it is called while no other process can write to the
-                ledger.
-            write_outcome: writes an outcome as text, in parts.
+            draw_outcome: a function that draws and returns the outcome; it is called while no other
+                process can write to the ledger.
+            write_outcome: a function that writes an outcome as text, in parts.
 
         Returns:
             The outcome.
@@ -590,7 +593,7 @@ class Ledger:
             )
 
     def check_period_of(self, release: Entry | Receipt, read_on: date | None = None) -> None:
-        """Raise if rows were read outside the budget period of their payment (L2).
+        """Raise if rows were read in another budget period than their payment (L2).
 
         Args:
             release: a release to be drawn from rows that were read after its payment.
@@ -668,8 +671,8 @@ class Ledger:
         """Return the plan, the options and the recorded steps of a resumable release.
 
         Raises:
-            LedgerError: there is nothing to finish, the data are damaged, or the file cannot be
-                read.
+            LedgerError: the release has nothing to finish, its data are damaged, or the file cannot
+                be read.
         """
         with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
@@ -677,7 +680,7 @@ class Ledger:
             return steps.read_pending(connection, entry.id, self.path)
 
     def count_recorded_steps(self, entry: Entry | Receipt) -> int:
-        """Return the number of steps of an unpublished release with an outcome.
+        """Count the steps of an unpublished release that have an outcome.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -739,7 +742,7 @@ class Ledger:
             self._set_final_state(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle unsealed entries of earlier runs, and return them.
+        """Update the state of each unsealed entry, and return the changed entries.
 
         An entry becomes sealed if its release is published. An entry becomes absent if its release
         cannot be finished. No budget is given back.
@@ -796,8 +799,8 @@ class Ledger:
     def spent(self) -> Charge:
         """Return the exact sum of the charges of all entries, in every state.
 
-        For a budget with periods it adds only the charges of the present period, and for a share
-        only the charges of the share.
+        If the budget has periods, only the charges of the present period are added; for a share,
+        only the charges of the share are added.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -807,10 +810,11 @@ class Ledger:
     def left(self) -> Charge:
         """Return the exact amount that a release can spend now.
 
-        Both the budget and the share have at least this amount left; no part of it is below zero.
-        For an (epsilon, delta) budget, the parts are for different kinds of releases. The mu
-        squared is for a release with Gaussian noise, the epsilon for a release under pure
-        differential privacy, and epsilon with delta for a release with its own delta.
+        Both the budget and the share have at least this amount left; no parameter of it is below
+        zero. For an (epsilon, delta) budget, each parameter states the amount left for another kind
+        of release. The mu squared is for a release with Gaussian noise, the epsilon is for a
+        release under pure differential privacy, and the epsilon and the delta together are for a
+        release with its own delta.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -826,7 +830,7 @@ class Ledger:
     def limits(self) -> tuple[Limit, ...]:
         """Return the budget in force, then the budget of the share.
 
-        Each budget comes with the amount that is now spent from it.
+        Each budget comes with the amount that has been spent from it.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -852,7 +856,7 @@ class Ledger:
         """Raise if no more noise may be drawn for the release of a receipt.
 
         Raises:
-            LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
+            LedgerError: as for `_checked_receipt`, or the entry is sealed or absent.
         """
         entry = self._checked_receipt(connection, receipt)
         # (J3): its steps are deleted, so a step that was drawn before would look new
@@ -868,7 +872,7 @@ class Ledger:
         Opens a new connection if none is passed.
 
         Raises:
-            LedgerError: another ledger has replaced the file since it was opened.
+            LedgerError: the file was replaced by another ledger since it was opened.
         """
         if connection is None:
             content = read_ledger(self.path, self.timeout)
@@ -896,8 +900,8 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
     """Return the charge of a release to the whole budget of a data set.
 
     Raises:
-        InputError: the plan has another unit, or a privacy definition that the ledger cannot add to
-            its charges.
+        InputError: the plan has another unit, or the ledger cannot add charges in the plan's
+            privacy definition to its own.
     """
     if not isinstance(privacy, Privacy):
         raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
@@ -957,11 +961,11 @@ def _checked_seconds(timeout: float) -> float:
 
 
 def _wait_for_file(file: Path, timeout: float) -> None:
-    """Wait until a ledger that is just being created has content.
+    """Wait until a ledger that another process is creating has content.
 
     Only the status of the file is read. If the file were opened and closed here, the locks that
-    another thread's connection holds on it would be dropped. A file that passes is checked when it
-    is opened.
+    another thread's connection holds on it would be dropped. The content is checked later, when the
+    file is opened.
 
     Raises:
         LedgerError: the file is missing, is a folder, cannot be read, or stays empty.

@@ -1,10 +1,10 @@
-"""Read and write the ledger's file, and compute limits from its entries.
+"""Read and write the ledger's file, and compute the limits on charges.
 
 The file is one SQLite database, read strictly and written by one process at a time.
 
 PROOFS-ledger.md has the argument. SQLite keeps a rollback journal and not a write-ahead log.
-Between transactions one file then contains everything, so that a copy of this file never lacks the
-latest charges. ``synchronous = EXTRA`` also flushes the folder after the journal is removed.
+Between transactions, the ledger therefore consists of one file, and a copy of this file never lacks
+the latest charges. ``synchronous = EXTRA`` also flushes the folder after the journal is removed.
 Without this flush, a power failure just after a commit could undo the commit.
 
 No time of day is written, because the time between payment and publication would reveal how many
@@ -125,10 +125,10 @@ class Entry:
         reserved_on: the day of payment, UTC.
         digest: a digest of this entry and all entries before it.
         run: identifier of the process that carries out the release now; empty if no process does.
-        resumable: whether an unpublished release can be finished without a second payment. This
-            holds if every step that was begun has an outcome.
+        resumable: whether an unpublished release can be finished without a second payment. It can
+            be if every step that was begun has an outcome.
         kind: "release"; "spent" for an amount that was spent before or elsewhere; or "budget" for a
-            budget that holds from this entry on.
+            budget that is in force from this entry on.
         share: the share that paid, or the share whose budget was set; "" if there is none.
         period: for a budget, "day", "week", "month" or "year" if it is renewed with each such
             period; "" if it is for all times.
@@ -187,7 +187,7 @@ def append_entry(
     The digest also covers all entries before it.
 
     Args:
-        connection: within the transaction of the only writer.
+        connection: a connection within the transaction of the only writer.
         values: the first nine values of the entry, in the order of ``COLUMNS``.
         previous_digest: the digest of the entry before it.
         state: the state of the entry.
@@ -206,7 +206,7 @@ def append_entry(
 def _chain_digest(
     previous_digest: str, values: Sequence[object], further_values: Sequence[object]
 ) -> str:
-    """Return the digest of an entry and of the digest of the entry before it."""
+    """Hash an entry together with the digest of the entry before it."""
     # Lists of different lengths: no entry of one form has the text of one of the other.
     return hash_row(
         (previous_digest, *values, *(further_values if tuple(further_values) != OF_RELEASE else ()))
@@ -219,10 +219,10 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """Return the value that `dump` wrote as a text.
+    """Parse a JSON text that `dump` wrote, and return its value.
 
-    The JSON reader is not trusted. Its value must consist of instances of the package's classes,
-    and `dump` must return the same text for it.
+    The JSON reader is not trusted. The value that it returns must consist of instances of the
+    package's classes, and `dump` must return the same text for this value.
     """
     value = reader(json.loads(cast(str, text)))
     if (
@@ -243,9 +243,9 @@ def hash_row(row: Sequence[object]) -> str:
 
 @contextmanager
 def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Connect to an existing ledger file for a ``with`` block of one operation.
+    """Connect to an existing ledger file for one operation in a ``with`` block.
 
-    Every error of SQLite becomes a `LedgerError` with one sentence.
+    Every error of SQLite is raised as a `LedgerError` whose message is one sentence.
     """
     try:
         connection = sqlite3.connect(
@@ -297,7 +297,7 @@ def _check_single_name(path: Path) -> None:
 
     SQLite finds the journal of a killed process by the name of the file. If the file were
     opened under another name, SQLite would not roll the transaction back at once. A later rollback
-    would also remove the charges of others.
+    would also remove charges that other processes wrote in the meantime.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -319,7 +319,7 @@ def _check_single_name(path: Path) -> None:
 
 
 def _remove_draft_of(file: Path) -> None:
-    """Remove the draft of a ledger if it is another name of the same file."""
+    """Remove the draft of a ledger if the draft is a link to the same file."""
     draft_name = re.compile(re.escape(f".{file.name}.") + "[0-9a-f]{16}")
     with suppress(OSError):  # the folder cannot be read or written
         for other in file.parent.iterdir():
@@ -414,7 +414,7 @@ def _entry_of_row(
 def checked_text(name: str, value: object, min_length: int = 0) -> str:
     """Return a text.
 
-    Raises an error if the ledger cannot store the value.
+    An error is raised if the ledger cannot store the value.
 
     Raises:
         InputError: the value has another class; its length is not allowed; it has a null character;
@@ -503,8 +503,8 @@ def is_same_period(period: str, first_day: date, second_day: date) -> bool:
 def charges_of(content: LedgerContent, share: str, period: str, day: date) -> tuple[Charge, ...]:
     """Return the charges of a share in the budget period of a day (L2).
 
-    Releases and amounts that were spent elsewhere are in one order (G5 of PROOFS-mu.md). The name
-    "" stands for all charges.
+    Charges of releases and amounts that were spent elsewhere are not separated; both are in the
+    order of the entries (G5 of PROOFS-mu.md). For the share "", all charges are returned.
     """
     return tuple(
         entry.charge
@@ -573,7 +573,7 @@ def check_read_in_period(content: LedgerContent, read_on: date, day: date) -> No
 
 
 def check_not_below(content: LedgerContent, budget: Budget, share: str, period: str) -> None:
-    """Raise if a new budget is below the amount spent, or of another definition.
+    """Raise if a new budget is below the spent amount or of another definition.
 
     The amount spent is compared in each period.
 

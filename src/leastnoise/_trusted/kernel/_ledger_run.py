@@ -1,8 +1,8 @@
 """Record the steps of releases that are paid and not yet published.
 
-A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
-returned. A step with an entry and without an outcome is never drawn again; see (J1) to (J3) in
-PROOFS-ledger.md.
+The beginning of a step is entered into the ledger before its first random bit is drawn. Its outcome
+is entered before the outcome is returned. A step that has an entry but no outcome is never drawn
+again; see (J1) to (J3) in PROOFS-ledger.md.
 """
 
 import hashlib
@@ -87,8 +87,8 @@ def begin_step(
     """Enter the beginning of a step into the ledger (J1).
 
     Raises:
-        LedgerError: any process has begun this step or a later one before, or an earlier step has
-            no outcome.
+        LedgerError: a process has begun this step or a later step before, or an earlier step has no
+            outcome.
     """
     begun = connection.execute(
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)

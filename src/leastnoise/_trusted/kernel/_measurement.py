@@ -1,11 +1,11 @@
-"""Carry out one measurement: check its claim, then add the noise.
+"""Carry out one measurement: check its declared cost, then add the noise.
 
 Noise is added to exact answers only here.
 
-PROOFS-kernel.md has the proof. Its labels are used in the code, here and in ``_series.py``, which
-pays: (K1) the measured queries and the distance of neighbours, (K2) the table, (K3) payment before
-anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow makes an
-answer wrong but reveals nothing.
+PROOFS-kernel.md has the proof. The comments in this file, and in ``_series.py``, which charges the
+ledger, refer to its labels: (K1) the measured queries and the distance of neighbours, (K2) the
+table, (K3) payment before anything is drawn, (K4) noise of exactly the scales that ``cost`` used,
+and why an overflow makes an answer wrong but reveals nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,9 +61,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 
 
 def verified_cost(measurements: Measurements, table: Table | None) -> Cost:
-    """Return the exact cost.
-
-    Raises an error unless the declared budget covers the cost (K1).
+    """Return the exact cost; raise unless the declared budget covers it (K1).
 
     Args:
         measurements: the queries, their noise and their declared budget.
@@ -94,7 +92,7 @@ def draw_answers(
     """Return the noisy answers to the queries of every block.
 
     Args:
-        measurements: the measured queries; the caller has verified and paid for them.
+        measurements: the measured queries; the caller has checked their cost and paid for them.
         table: the private rows.
         entropy: the source of the noise.
 
@@ -132,7 +130,7 @@ def draw_answers(
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Number the blocks; blocks with equal operators and scales share a number."""
+    """Number the blocks; blocks with equal operators and scales get one number."""
     numbers = {
         id(block): number
         for number, group in enumerate(measurements.similar_blocks)
@@ -197,9 +195,9 @@ def _sums_of_end_distances(
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Yield the sums of v - low and of high - v, from the sums of v.
 
-    ``low`` and ``high`` are the bounds of the measure. The number of values or of rows in each cell
-    is counted as well. Each array has the sums of v - low of all cells, and then the sums of high -
-    v.
+    Here v is the value of a row, and ``low`` and ``high`` are the bounds of the measure. For this
+    purpose, the values or the rows in each cell are counted too. Each array has the sums of v - low
+    of all cells, and then the sums of high - v.
     """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(

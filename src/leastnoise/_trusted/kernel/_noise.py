@@ -63,7 +63,8 @@ def discrete_laplace(
 
     Source:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
-        algorithm 2. The exponential is cut in eighths, and V comes from a table.
+        algorithm 2. Here the exponential is divided into parts of 1/8 instead of parts of 1, and V
+        is drawn from a table.
 
     >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -163,7 +164,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 def draw_far_geometric(entropy: Entropy) -> int:
     """Draw a geometric number of at least 128, for the table's last cell (L2).
 
-    The geometric distribution has no memory.
+    The draw is exact, because the geometric distribution has no memory.
     """
     v = _CUT
     while True:
@@ -196,7 +197,7 @@ def discrete_gaussian(
 
     Source:
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm D. The half-line
-        is cut in parts of sigma/8, and the number of the part comes from a table.
+        is divided into parts of sigma/8, and the number of the part is drawn from a table.
 
     >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -262,7 +263,7 @@ def rounded_gaussian(
 
     Source:
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm N. The half-line
-        is cut in parts of sigma/8, and the number of the part comes from a table.
+        is divided into parts of sigma/8, and the number of the part is drawn from a table.
 
     >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'

@@ -1,7 +1,8 @@
 """Draw measurements period by period.
 
-A private file keeps the exact counts of the closed periods and the noise of the last one. If the
-rows of a unit in all periods together are bounded, it also keeps the rows that each unit has used.
+A private file keeps the exact counts of the closed periods and the noise of the last closed period.
+If the rows of a unit in all periods together are bounded, it also keeps the rows that each unit has
+used.
 
 The labels (P1 ...) refer to PROOFS-periods.md.
 """
@@ -45,14 +46,15 @@ PRIVATE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedPeriods:
-    """Exact counts and noise of closed periods of a series; all of it is private.
+    """Exact counts and noise of the closed periods of a series; all are private.
 
     Attributes:
         number: the number of closed periods.
-        tables: two flat, row-major int64 tables over all periods. Their keys are the measure that
-            is summed (None for rows) and the attributes. The first holds the frozen counts or sums,
-            with 0 in periods that are not closed. The second has the largest number of rows that
-            each cell had when a period was closed. It is 0 unless late rows count on arrival.
+        tables: two flat, row-major int64 tables over all periods. The key of a table consists of
+            the measure that is summed (None for rows) and the attributes. The first table has the
+            frozen counts or sums, with 0 in periods that are not closed. The second table has, for
+            each cell, the largest number of rows that it had when a period was closed. The second
+            table is 0 unless late rows count on arrival.
         noise: the noise of the queries of the last closed period: an int64 array for each block.
         used: the rows that each unit has used in the closed periods; None if `has_total_bound` is
             false, or if no period is closed.
@@ -70,8 +72,8 @@ class ClosedPeriods:
 def has_total_bound(measurements: Measurements, along: str) -> bool:
     """Return whether the rows of a unit are bounded separately over all periods.
 
-    Then the rows that a unit has used in earlier periods must be known when a period is closed
-    (P2).
+    In this case, the rows that a unit has used in earlier periods must be known when a period is
+    closed (P2).
 
     Args:
         measurements: the measurements of all periods together.
@@ -277,7 +279,8 @@ def answers_of_last_period(
         closed: private.
 
     Returns:
-        For every block its rows of that period in order, in multiples of 1 / grid.
+        For every block, the answers to its queries of that period, in order and in multiples of 1 /
+        grid.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -369,8 +372,8 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
     A key consists of the measure that is summed, or None if rows are counted, and the attributes.
 
     Args:
-        measurements: the measurements of all periods together. Distances from both ends of a
-            measure also need the counts of its values, or of rows.
+        measurements: the measurements of all periods together. If a block sums the distances from
+            both ends of a measure, the tables of counts of its values, or of rows, are needed too.
 
     >>> required_table_keys(
     ...     ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
@@ -389,7 +392,7 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
 def queries_due(block: Block, along: str, period: int) -> BoolArray:
     """Return which queries of a block are drawn when a period is closed (P1).
 
-    Each row is drawn in the last period for which it has a coefficient.
+    Each query is drawn in the last period for which it has a coefficient.
 
     Args:
         block: a block that has a factor on only this attribute.
@@ -416,7 +419,7 @@ def queries_due(block: Block, along: str, period: int) -> BoolArray:
 def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     """Write the closed periods to the disk, atomically.
 
-    Only the data's holder may read the file.
+    Only the data holder may read the file.
 
     Args:
         file: next to the ledger.
@@ -453,7 +456,7 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
         file: next to the ledger.
         owner: the payment and the fingerprint to which the file must belong.
         recorded_periods: the number of periods that the ledger has recorded. The file has the same
-            number, or one more period whose record is missing in the ledger.
+            number of periods, or one more period, which the ledger has not recorded.
 
     Raises:
         LedgerError: the file is missing or damaged; it belongs to another payment or other

@@ -1,9 +1,10 @@
-"""Compute the cost of the best partition of a table into blocks, and add noise.
+"""Compute the noisy cost of the best partition of a table into blocks.
 
-The measure is the least cost of a partition of the table's cells into blocks of a tree, plus noise.
+The noisy answer is the least cost of a partition of the table's cells into blocks of a tree, plus
+noise.
 
-A partition B has the cost ``sum over b of dev(x, b) + penalty``. Here dev is the sum of the
-distances of a block's counts from their median. One record changes one block of each partition
+A partition B has the cost ``sum over b of dev(x, b) + penalty``. Here dev is the sum over a block's
+counts of their distances from the median count. One record changes one block of each partition
 (C4). The labels (C1 ...) refer to PROOFS-plane.md in this folder. Costs are whole numbers, in
 multiples of 1 / GRID, and functions of private counts. No cost leaves the kernel without noise.
 """
@@ -30,9 +31,10 @@ _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 class LeastCost:
     """A request for the noisy least cost of a partition of cells into blocks.
 
-    The blocks come from a tree; the cost estimates how much structure buckets find in the data.
+    The blocks come from a tree. The lower the cost, the better buckets of similar cells describe
+    the data.
 
-    The request is a frozen value of public numbers, and the only kind of choice in a series of
+    The request is a frozen value of public numbers. It is the only kind of choice in a series of
     steps.
 
     Args:
@@ -77,7 +79,7 @@ class LeastCost:
 
         Raises:
             InputError: there are too many cells; or sums would not be exact with this penalty or
-                epsilon. A series calls this before it charges.
+                epsilon. A series calls this method before it charges the step.
 
         >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).penalty_and_scale(4, 1)
         (8192, 1048576, 256)
@@ -102,7 +104,8 @@ class LeastCost:
             Laplace noise of scale distance / epsilon.
 
         Raises:
-            InputError: an argument has another type or shape. The values of counts never raise it.
+            InputError: an argument has another type or shape. The values of counts never cause this
+                error.
         """
         counts, starts, children = order_counts_by_tree(cells)
         # Q3: group privacy
@@ -139,7 +142,8 @@ def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], li
 
     Raises:
         InputError: the counts are not an int64 array of one or two dimensions with 1 to 2^24 cells.
-        InternalError: the tree is not a tree (O2). The code that makes it is not trusted.
+        InternalError: the blocks do not form a tree (O2). The code that makes the tree is not
+            trusted.
 
     >>> order_counts_by_tree(np.array([[3, -1]]))
     (array([3, 0]), [array([0]), array([0, 1])], [array([0])])
@@ -217,9 +221,9 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
 
 
 def largest_count(cell_count: int) -> int:
-    """Return the largest count that lets all costs fit int64 (C2).
+    """Return the largest count for which all costs fit into int64 (C2).
 
-    Clipping to this count keeps neighbours at a distance of at most 1.
+    After clipping to this count, the counts of neighbours still differ by at most 1.
 
     Args:
         cell_count: number of cells, at least 1.
@@ -244,7 +248,7 @@ def clip_counts(counts: IntArray) -> IntArray:
 def noise_scale(sensitivity: int, epsilon: Fraction, cell_count: int) -> tuple[int, int]:
     """Return the noise scale sensitivity / epsilon as a fraction, rounded up.
 
-    Numerator and denominator, in multiples of 1 / GRID.
+    The numerator and the denominator of the scale, in multiples of 1 / GRID.
 
     Raises:
         InputError: the noise is so large that its sum over all cells might exceed int64; or the

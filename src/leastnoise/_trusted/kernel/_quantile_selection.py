@@ -1,10 +1,10 @@
 """Choose the cells that contain quantiles, one cell for each group.
 
 The exponential mechanism without replacement ("permute and flip") is used. Each cell passes with a
-probability that falls with the distance of its rows from the target rank. One of the cells that
-passed is chosen at random. The labels (S1 ...) refer to PROOFS-quantiles.md in this folder. Ranks
-and distances are whole numbers; they are functions of private counts, and only the chosen cells
-leave the kernel.
+probability that falls with the distance of its rank from the target rank. One of the cells that
+pass is chosen at random. The labels (S1 ...) refer to PROOFS-quantiles.md in this folder. Ranks and
+distances are whole numbers; they are functions of private counts, and only the chosen cells leave
+the kernel.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ _MOST_RANK = 2**50  # rows of one group; no cell of fewer than 2^32 rows is cut 
 class QuantileSelection:
     """A request to choose, in each group, the cell that contains a quantile.
 
-    Every group makes its own choice. All these choices are one step.
+    A separate choice is made in every group. All these choices together are one step.
 
     Args:
-        attribute: the ordered attribute whose cells are chosen from.
+        attribute: the ordered attribute from whose cells one is chosen.
         share: the target as a share of the group's rows, above 0 and below 1.
         cells: the number of cells of the choice, from the first cell on; rows in later cells are in
             no group.
-        epsilon: the privacy loss of all choices in sum, for any distance of neighbours.
+        epsilon: the privacy loss of all choices together, for any distance of neighbours.
         by: the attributes of the groups; without them, all rows are one group.
 
     Raises:
@@ -91,7 +91,7 @@ class QuantileSelection:
 
         Raises:
             InputError: the epsilon is too small, or has too many digits, for an exact choice. A
-                series calls this before it charges.
+                series calls this method before it charges the step.
 
         >>> QuantileSelection(attribute="age", share="1/4", cells=9, epsilon="1/2").scale(1)
         (12, 1)
@@ -113,13 +113,14 @@ class QuantileSelection:
             counts: int64 of shape (groups, cells); private.
             neighbour_distance: the number of rows by which neighbours differ: k if a unit of k rows
                 is added or removed, 2 k if it is replaced.
-            entropy: the source of the choice.
+            entropy: the source of the random bits.
 
         Returns:
             int64 of shape (groups,), each from 0 to cells - 1.
 
         Raises:
-            InputError: an argument has another type or shape. The values of counts never raise it.
+            InputError: an argument has another type or shape. The values of counts never cause this
+                error.
         """
         if not (
             isinstance(counts, np.ndarray)
@@ -139,7 +140,7 @@ class QuantileSelection:
         return chosen_cells
 
     def distances(self, counts: IntArray) -> IntArray:
-        """Return how far each cell's rank in one group is from the target rank.
+        """Return the distance of each cell's rank from the target rank, in one group.
 
         The distance is in units of a row divided by the denominator of the share. The distance is 0
         for the first cell at which the cumulative count reaches the target, and at least 1 for all

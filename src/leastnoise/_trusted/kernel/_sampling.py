@@ -1,8 +1,8 @@
-"""Provide the parts that all samplers share, from raw bits to exact tables.
+"""Provide the functions that all samplers share, from raw bits to tables.
 
 The shared parts include uniform integers, checked scales, rejection in blocks and exact coins.
 
-Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
+All arithmetic is on uint64 integers. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 in this folder.
 """
 
@@ -73,8 +73,8 @@ def uniform_below(
         entropy: the source of bits.
 
     Returns:
-        The integers, and a mask of the accepted integers. Among the accepted, each value of [0,
-        bound) is equally likely. At least 255 of 256 are accepted on average.
+        The integers, and a mask of the accepted integers. Among the accepted integers, each value
+        of [0, bound) is equally likely. On average, at least 255 of 256 integers are accepted.
     """
     if largest <= 1 << 8:
         raw = random_uint16(count, entropy).astype(np.uint64)
@@ -101,7 +101,7 @@ def checked_scale(
         count: number of draws.
 
     Returns:
-        Both as uint64 arrays of shape () or (count,).
+        The numerator and the denominator, as uint64 arrays of shape () or (count,).
 
     Raises:
         InputError: a numerator or denominator is not an allowed number, for example 0.
@@ -127,7 +127,7 @@ def _checked_scale_term(name: str, number: int | IntArray, count: int) -> Scale:
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
-    """Return the scales of the indexed draws; a single scale is for all draws."""
+    """Return the scales of the indexed draws; a single scale applies to all."""
     if scale.ndim:
         return scale[index]
     return scale
@@ -200,7 +200,7 @@ class Ratios:
 class LazyReals:
     """Independent uniform reals from [0, 1), drawn digit by digit (B2).
 
-    Only the binary digits that are needed have been drawn.
+    A binary digit is drawn only when it is needed.
 
     Args:
         leading: the first 64 digits of each, a uint64 array of shape (count,).
@@ -373,8 +373,8 @@ class CellTable:
 def make_cell_table(enclose: Callable[[int], list[Enclosure]]) -> CellTable:
     """Return the table of a distribution, from bounds on its thresholds (T1).
 
-    The first 64 digits of every threshold are proved by its enclosures; every 16-bit prefix gets
-    its cell.
+    The enclosures of a threshold prove its first 64 digits. Every 16-bit prefix is assigned its
+    cell.
     """
     for bits in range(128, 1024, 64):
         digits = [(low >> (bits - 64), high >> (bits - 64)) for low, high in enclose(bits)]

@@ -1,6 +1,6 @@
 """Carry out a series of private steps under one payment.
 
-Each step may be chosen by the outcomes of the steps before it.
+Each step may be chosen by looking at the outcomes of the steps before it.
 
 PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, for any
 choice of the steps; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for
@@ -99,12 +99,12 @@ class ReleaseContract:
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        declared_step: the measurements of the only step, if there is a single one. Their exact cost
-            is paid, and no other step is carried out. None for adaptive steps within the whole
+        declared_step: the measurements of the only step, if there is a single one. Only this step
+            is carried out, and its exact cost is paid. None for adaptive steps within the whole
             budget.
         shared_mu_squared: mu squared of all steps together, for steps that are measurements with
-            rounded Gaussian noise within (epsilon, delta). It is paid for, and the steps together
-            use at most this mu squared. None if the steps divide the budget itself.
+            rounded Gaussian noise within (epsilon, delta). This mu squared is paid for, and the
+            steps together use at most this amount. None if the steps divide the budget itself.
         plan_text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute whose cells are the periods; the only step is drawn in these periods,
             one after the other; "" to draw the step at once.
@@ -185,10 +185,10 @@ class ReleaseContract:
 
     @property
     def shared_budget(self) -> Budget:
-        """The budget that adaptive steps share.
+        """The budget that the adaptive steps of the release share.
 
-        The shared budget is the declared budget or, for steps that share mu squared, half of it as
-        rho.
+        It is the declared budget or, for steps that share mu squared, a zCDP budget with rho = mu
+        squared / 2.
         """
         if self.shared_mu_squared is None:
             return self.privacy.budget
@@ -282,8 +282,7 @@ class Series(Immutable):
 
         Args:
             contract: the steps to be carried out; public.
-            table: the encoded private rows; None if no step is requested before the series is
-                resumed.
+            table: the encoded private rows; None if no step is drawn before the series is resumed.
             ledger: the ledger that pays now: the whole declared budget, or the cost of the only
                 step.
             output: where the release will be published, for the ledger.
@@ -384,11 +383,11 @@ class Series(Immutable):
             selection: the choice, with its epsilon.
 
         Returns:
-            The noisy least cost, in records; public from then on.
+            The noisy least cost, in records. It is public once it is returned.
 
         Raises:
             InputError: an argument has another class, or the choice refuses it. Nothing was drawn.
-            BudgetError: the budget has less left than its epsilon; nothing was drawn.
+            BudgetError: the budget has less left than the epsilon of the choice; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
         privacy = self.contract.privacy
@@ -416,12 +415,12 @@ class Series(Immutable):
 
         Returns:
             The number of the chosen cell of each group, int64 of shape (groups,). The groups are in
-            the order of their cells. Public from then on.
+            the order of their cells. The numbers are public once they are returned.
 
         Raises:
             InputError: the argument has another class; the domain does not have an attribute; or
                 the choice is not exact with these numbers. Nothing was drawn.
-            BudgetError: the budget has less left than its epsilon; nothing was drawn.
+            BudgetError: the budget has less left than the epsilon of the choice; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
         privacy = self.contract.privacy
@@ -458,13 +457,13 @@ class Series(Immutable):
             search: the search, with its noise and threshold.
 
         Returns:
-            The keys that reached the threshold, with their noisy numbers of units; public from then
-            on.
+            The keys that reached the threshold, with their noisy numbers of units. Both are public
+            once they are returned.
 
         Raises:
-            InputError: another class, or its rule is not proved to satisfy the budget of the
-                series; nothing was drawn.
-            BudgetError: something was drawn in this series before.
+            InputError: the argument has another class, or the rule of the search is not proved to
+                satisfy the budget of the series; nothing was drawn.
+            BudgetError: an earlier step of this series has already been drawn.
         """
         state = _state_for_adaptive_step(self, "search", search, KeySearch)
         privacy = self.contract.privacy
@@ -487,7 +486,8 @@ class Series(Immutable):
 
         Args:
             measurements: queries over the domain, neighbours and unit of the series, within the
-                remaining budget. If the series has an only step, it is this step.
+                remaining budget. If the series declares its only step, the measurements must be
+                this step.
 
         Returns:
             The observation, with the receipt of the series.
@@ -552,7 +552,7 @@ class Series(Immutable):
         return cast(Observation, step)
 
     def period(self, state_file: Path) -> tuple[SignedArray, ...]:
-        """Close the next period, and return the noisy answers that are then due.
+        """Close the next period, and return the noisy answers that it completes.
 
         The first period is charged with the whole cost (P4).
 
@@ -560,14 +560,15 @@ class Series(Immutable):
             state_file: the private file next to the ledger; it is made with the first period.
 
         Returns:
-            For every block its noisy answers of that period in order, in multiples of 1 / grid.
+            For every block, its noisy answers of that period, in order and in multiples of 1 /
+            grid.
 
         Raises:
             InputError: the contract names no attribute of periods; the measurements were changed;
                 or two threads draw periods simultaneously. Nothing was drawn.
-            NeedsData: the period was not drawn before, and the series has no rows.
-            LedgerError: the private file is not there or not of this ledger, or something cannot be
-                written; nothing was drawn.
+            NeedsData: the period has not been drawn yet, and the series has no rows.
+            LedgerError: the private file is missing or belongs to another ledger, or a file cannot
+                be written; nothing was drawn.
         """
         contract = self.contract
         private_state = _private_state(self)
@@ -660,7 +661,7 @@ class UnpaidSeries(Series):
 def row_allowance(
     contract: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state_file: Path | None
 ) -> RowAllowance | None:
-    """Return the handle of the rows that each unit may still use in a series.
+    """Return a handle to the number of rows that each unit may still use.
 
     Args:
         contract: the contract of the series.
@@ -669,8 +670,8 @@ def row_allowance(
         state_file: the private file next to the ledger; None before the payment.
 
     Returns:
-        A handle that reveals nothing about a unit. None if nothing has to be remembered. This holds
-        if the bound in each period also bounds the rows in all periods (P2).
+        A handle that reveals nothing about a unit. None if no numbers have to be stored, because
+        the bound in each period also bounds the rows in all periods (P2).
 
     Raises:
         LedgerError: the private file is missing or belongs to another ledger.

@@ -1,4 +1,4 @@
-"""Noisy outcomes as text, locks of running releases, and seeded noise.
+"""Helpers for outcomes as text, locks of running releases, and seeded noise.
 
 A release stays private if this code is wrong. Each file says why.
 """

@@ -28,7 +28,8 @@ Result = TypeVar("Result")
 def outcome_to_text(outcome: object) -> Iterator[str]:
     """Yield the outcome of a step as text, in parts.
 
-    An outcome can be too large to hold twice in memory.
+    The text is yielded in parts, because memory may be too small for a second copy of a large
+    outcome.
     """
     if isinstance(outcome, Fraction):
         yield json.dumps({"fraction": str(outcome)})

@@ -78,7 +78,7 @@ def _lock_new_file(file: Path) -> int:
 def publication_by_entry(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
-    """Return, by entry id, whether the release of an ended run was published.
+    """Return whether the release of each ended run was published, by entry id.
 
     Releases that can still be finished are left out. The files of processes that have ended are
     removed.
@@ -113,7 +113,7 @@ def _reserve_space(handle: int, byte_count: int) -> None:
 
 
 def free_reserved_space(ledger: Path, run: str) -> None:
-    """Free the disk space that a run reserved, for its outcome to be written."""
+    """Free the disk space that a run reserved, so that its outcome has room."""
     with suppress(OSError):
         os.truncate(run_lock_path(ledger, run), 0)
 

@@ -17,13 +17,13 @@ from leastnoise._trusted.measurements import Measurements, Observation
 class SeededEntropy:
     """A reproducible stream of words, for tests and experiments.
 
-    With the seed, anybody can subtract the noise.
+    Anybody who has the seed can subtract the noise.
 
     Args:
         seed: a whole number of at least 0.
 
     Raises:
-        InputError: the seed is not such a number. There is no default seed.
+        InputError: the seed is not a whole number of at least 0. There is no default seed.
 
     >>> source = SeededEntropy(7)
     >>> bool((source.words(4) == SeededEntropy(7).words(4)).all())
