@@ -3,8 +3,8 @@
 The module refuses a ledger that is an older copy, a second ledger of the data, or a ledger of other
 data.
 
-Trusted: `Series.paid` charges any ledger that it receives. So no fault in other code of the session
-can spend the budget twice.
+Trusted: `Series.paid` charges any ledger that it receives. Because this module makes the choice, a
+fault in other code of the session cannot spend the budget twice.
 """
 
 import json
@@ -31,7 +31,7 @@ def find_ledger(
 
     Args:
         ledger: the ledger, or the path of its file.
-        source: the private data; the function uses only their name and their location.
+        source: the private data, of which the function uses only the name and the location.
         dataset: the name of the data in the ledger; None for the name of their file or table.
         folders: further folders to search for releases that the ledger paid, and for other ledgers
             of the data.
@@ -126,7 +126,7 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return, as a list, the folder in which the ledger of a data file lies.
+    """Return a list with the folder where the ledger of a data file should be.
 
     The list is empty for data that are not in a file.
     """
@@ -142,9 +142,11 @@ def _ledger_folder(location: Any) -> list[Path]:
 def find_unrecorded_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return paid releases that a ledger has no entry or fewer steps of.
+    """Return the paid releases that are missing or incomplete in a ledger.
 
-    If there is such a release, the ledger is an older copy, or a new ledger of the same name.
+    A release is missing if the ledger has no entry for it, and incomplete if the ledger has
+    recorded fewer steps than the release. If there is such a release, the ledger is an older copy,
+    or a new ledger of the same name.
 
     Args:
         ledger: the path of the ledger.
@@ -184,8 +186,8 @@ def _is_recorded(
 ) -> bool:
     """Return whether a ledger records all steps that were drawn for a release.
 
-    A sealed or absent entry draws no more steps; an entry whose release is published will be
-    sealed.
+    No more steps are drawn for a sealed or absent entry. An entry whose release is published will
+    be sealed.
     """
     if ledger is None or entry is None:
         return False
@@ -207,7 +209,7 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, st
 
 
 def _distinct_folders(folders: Iterable[Path]) -> list[Path]:
-    """Return the absolute paths of folders; a folder with several links once."""
+    """Return the absolute paths of folders; a folder with several paths, once."""
     paths_by_target: dict[str, Path] = {}
     # Links are not resolved.
     for path in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100
@@ -227,9 +229,9 @@ def _inner_releases(folder: Path) -> list[Path]:
 def check_no_missing_releases(
     ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> None:
-    """Raise an error if a ledger lacks releases that it paid for.
+    """Raise an error if a ledger lacks entries of releases that it paid for.
 
-    An error is also raised if the ledger lacks steps of these releases.
+    An error is also raised if the ledger lacks steps of such releases.
 
     Args:
         ledger: the path of the ledger.
@@ -237,7 +239,7 @@ def check_no_missing_releases(
         folders: further folders to search for releases.
 
     Raises:
-        LedgerError: there is such a release; the message names the first one.
+        LedgerError: the ledger lacks a release or a step; the message names the first such release.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     check_no_missing_releases(Path(folder, "people.ledger"), None)
@@ -283,7 +285,7 @@ def find_other_ledgers(
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
     """Return the names of the data sets in the receipt of a release.
 
-    The result has the data set of its ledger, and the joined tables that are not public.
+    These are the data set of its ledger and the joined tables that are not public.
     """
     return {
         text
@@ -313,7 +315,7 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
 
 
 def _describe_payment(payer: Path) -> str:
-    """Return the subject of a sentence about a ledger or a release that paid.
+    """Name a ledger or a paid release, as the subject of a sentence.
 
     Args:
         payer: the file of a ledger, or the folder of a release.
