@@ -31,7 +31,7 @@ _EXACT_FLOAT = 2**53  # whole numbers up to it are exact in doubles
 
 
 def _unregistered_error(operator: object) -> InternalError:
-    """Return the error for an operator class that lacks a function."""
+    """Return the error for an operator class without one of the functions."""
     return InternalError(
         f"The operator class {type(operator).__name__} has not registered this function; see "
         "CONTRIBUTING.md."
@@ -181,7 +181,7 @@ def block_sums(x: Array, width: int) -> Array:
 def repeat_entries(x: Array, width: int, length: int) -> Array:
     """Return each entry repeated ``width`` times along the first axis.
 
-    The result has only the first ``length`` entries.
+    The result is cut to its first ``length`` entries.
 
     >>> repeat_entries(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
@@ -235,7 +235,7 @@ def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
-    """Return the multiples of the cells, then the answers to the dense rows."""
+    """Return the multiples of the cells, followed by the dense rows' answers."""
     scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
     return np.concatenate([scaled, multiply_first_axis(operator.below, x)], axis=0)
 
@@ -302,7 +302,7 @@ def along(
         axis: the number of the axis, counted from 0.
 
     Returns:
-        An array whose axis ``axis`` has the new length.
+        An array of the same shape, except that ``axis`` has the length of the result.
 
     >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],
@@ -357,7 +357,7 @@ def entry_bounds(operator: Operator) -> tuple[int, int]:
 @entry_bounds.register(Ranges)
 @entry_bounds.register(Tree)
 def _(operator: Operator) -> tuple[int, int]:
-    """Return 0 and 1, because a cell is either in a query or not."""
+    """Return 0 and 1, because a query either contains a cell or does not."""
     return 0, 1
 
 
@@ -386,7 +386,7 @@ def non_negative(operator: Operator) -> bool:
 def largest_entry(operator: Operator) -> int:
     """Return the largest |entry| of an operator.
 
-    Every |(A x)_i| is at most this entry times the sum of |x|.
+    No |(A x)_i| exceeds this entry times the sum of |x|.
 
     >>> largest_entry(Dense([[1, -7]]))
     7
@@ -420,7 +420,7 @@ def check_inner_operator(
 
 
 def operator_classes() -> tuple[type[Operator], ...]:
-    """Return all classes of operators that have registered `apply`.
+    """Return all classes of operators for which an `apply` is registered.
 
     >>> Prefix in operator_classes(), object in operator_classes()
     (True, False)

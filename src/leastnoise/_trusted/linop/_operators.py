@@ -26,8 +26,9 @@ class Sealed(np.ndarray[Any, Any]):
 
     No function of NumPy can write its entries, because the memory belongs to a ``bytes`` object.
     The attributes and methods of the object cannot change shape, strides or type. The descriptors
-    of NumPy's class (such as `np.ndarray.resize`) can. So no cost and no noise may rely on sealed
-    arrays: the kernel computes the cost of the measurements again just before it draws (K5).
+    of NumPy's class (such as `np.ndarray.resize`) can change them. So no cost and no noise may rely
+    on the assumption that sealed arrays are unchanged: the kernel computes the cost of the
+    measurements again just before it draws (K5).
 
     >>> sealed_copy(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
@@ -120,7 +121,7 @@ def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
 
 
 class Operator(Protocol):
-    """An integer matrix; a class is an operator if it has registered `apply`."""
+    """An integer matrix; each class with a registered `apply` is an operator."""
 
     @property
     def size(self) -> int:
@@ -134,15 +135,15 @@ class Operator(Protocol):
 
 
 class ValueEquality:
-    """Base of operators that hold arrays and are compared by value.
+    """Base class of operators that have arrays and are compared by value.
 
-    Two operators are equal if they have the same class and equal parts.
+    Two operators are equal if they have the same class and equal fields.
     """
 
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
-        """Return the values to compare for equality; arrays become bytes."""
+        """Return the values that decide equality, with arrays converted to bytes."""
         kind: type = type(self)
         values = (getattr(self, part.name) for part in fields(kind))
         return tuple(

@@ -1,4 +1,4 @@
-"""Define operators that need few running sums.
+"""Define operators whose products need only a few running sums.
 
 The operators are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or
 on blocks.
@@ -27,7 +27,7 @@ class Contrasts:
 
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
-    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell.
+    Row k has the squared norm k (k + 1). The contrasts and the total together determine every cell.
     Contrasts contain no information about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
@@ -82,8 +82,8 @@ class Haar(Sized):
     The first row is the total. The other rows are, level by level, the sums of left halves minus
     the sums of right halves.
 
-    The cells are padded to the next power of two with cells that are always empty. The levels
-    follow from the widest to the narrowest. Rows without a cell are omitted.
+    The cells are padded to the next power of two with cells that are always empty. The widest level
+    comes first. Rows without a cell are omitted.
 
     >>> Haar(3).rows
     4
@@ -140,8 +140,8 @@ class Toeplitz(ValueEquality):
     Row i has an entry for each cell j <= i: the coefficient of the distance i - j times the scale
     of the cell j.
 
-    The coefficients are a step function of the distance, so that a product takes a few running
-    sums, exactly.
+    The coefficients are a step function of the distance, so that a product with the matrix takes
+    only a few running sums and is exact.
 
     Args:
         starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
@@ -211,7 +211,7 @@ def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
 
 
 def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
-    """Multiply x by the scales of the cells, to a power, along the first axis."""
+    """Multiply x by a power of the cells' scales, along the first axis."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
@@ -353,7 +353,7 @@ class Ordered(ValueEquality):
 
 @apply.register
 def _(operator: Coarse, x: Array) -> Array:
-    """Return the inner operator's answers about sums of buckets."""
+    """Return the inner operator's answers to queries on sums of buckets."""
     return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
 
 
@@ -367,7 +367,7 @@ def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
 
 @apply.register
 def _(operator: Ordered, x: Array) -> Array:
-    """Return the inner operator's answers about reordered cells."""
+    """Return the inner operator's answers to queries on reordered cells."""
     return apply(operator.operator, x[operator.order])
 
 
@@ -404,7 +404,7 @@ class Nested:
         last: the queries over the cells of the last block, which may have fewer cells.
         above: the queries on the block sums; its cells are the blocks, at least two.
 
-    None of them is a `Contrasts`, `Coarse`, `Ordered` or `Nested` operator.
+    None of the three is a `Contrasts`, `Coarse`, `Ordered` or `Nested` operator.
 
     >>> dense(Nested(Prefix(2), Identity(1), Total(2))).tolist()
     [[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
@@ -446,9 +446,9 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Split row values into the blocks, the last block and above them.
+        """Split row values into full blocks, the last block and block sums.
 
-        All blocks but the last have shape (inner.rows, blocks - 1, ...).
+        The values of the full blocks have shape (inner.rows, blocks - 1, ...).
         """
         first = (self.above.size - 1) * self.inner.rows
         end = self.rows - self.above.rows
@@ -486,7 +486,7 @@ def _(operator: Nested, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
-    """Return each cell's column sums within its block and above it."""
+    """Return each cell's column sum, over queries in its block and on block sums."""
     blocks, last, above = operator.split(weights)
     # A cell is in two kinds of queries: in the queries of its block, by its position in the block;
     # and in the queries on the block sums, like every other cell of the block.
@@ -501,6 +501,6 @@ def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
 
 @entry_bounds.register
 def _(operator: Nested) -> tuple[int, int]:
-    """Return the smallest and the largest absolute entry of all three parts."""
+    """Return the smallest and the largest absolute entry of the three operators."""
     parts = [entry_bounds(part) for part in (operator.inner, operator.last, operator.above)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)

@@ -1,4 +1,4 @@
-"""Operators as text, block trees and transposes, which no privacy cost needs.
+"""Helpers for JSON, block trees and transposes, which no cost uses.
 
 A release stays private if this code is wrong. Each file says why.
 """

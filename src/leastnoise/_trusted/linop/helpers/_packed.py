@@ -61,9 +61,10 @@ def _field_json(value: Any) -> object:
 
 
 def noisy_array_to_json(array: SignedArray) -> dict[str, object]:
-    """Convert integers to a JSON value; the largest determines the bytes of each.
+    """Convert integers to a JSON value with a fixed number of bytes for each.
 
-    Noise can hardly be compressed.
+    The largest integer determines the number of bytes. The bytes are not compressed, because noise
+    is hardly compressible.
     """
     size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
     raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]

@@ -29,7 +29,7 @@ class BlockTree:
     Attributes:
         shape: height and width.
         order: the row-major numbers of the cells, int64, shape (n,). In this order, each block is a
-            run.
+            run of consecutive cells.
         starts: for each level, the positions in ``order`` at which its blocks begin. The first
             level has one block; the blocks of the last level are the single cells.
         children: for each level but the last, the first child of each block in the next level.
@@ -65,7 +65,7 @@ class BlockTree:
 def block_tree(height: int, width: int) -> BlockTree:
     """Return the tree that halves each block along its longer side.
 
-    If the side is odd, the first part is the longer one.
+    If the length of this side is odd, the first half is the longer one.
 
     Args:
         height: the number of rows of cells.

@@ -88,7 +88,7 @@ def _(operator: Ordered, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Nested, y: Array) -> Array:
-    """Return the transposed products within blocks and of block sums."""
+    """Add the transposed products of queries within blocks and on block sums."""
     blocks, last, above = operator.split(y)
     sums = apply_transpose(operator.above, above)
     within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
