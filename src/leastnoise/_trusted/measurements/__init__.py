@@ -1,6 +1,6 @@
-"""The measurements of a plan, their exact privacy cost, observations.
+"""Measurements of a plan, their exact privacy cost, and observations.
 
-Measurements are all that the kernel sees of a plan.
+The kernel sees nothing of a plan but its measurements.
 """
 
 from leastnoise._trusted.measurements._lattice import (

@@ -1,10 +1,10 @@
-"""Lists of tables of whole numbers that share one total.
+"""Count and draw lists of tables of whole numbers that share one total.
 
-The module counts such lists, and draws one of them uniformly.
+A list is drawn uniformly from all lists of bounded norm.
 
 The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
-The norm of a list is the largest of its tables' sums of absolute values. Whole numbers only; the
-labels (J1 ...) refer to PROOFS-shared-total.md in this folder.
+The norm of a list is the largest of its tables' sums of absolute values. All arithmetic is on whole
+numbers. The labels (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
     (1962) and Stanley (1980) for the counts; the sampler is this project's own.
@@ -40,7 +40,7 @@ def lattice_dimension(table_sizes: Sequence[int]) -> int:
 
 
 def count_tables(cells: int, positive: int, negative: int) -> int:
-    """Return the number of tables of total P - Q and norm at most P + Q (J2).
+    """Return the number of tables with total P - Q and norm at most P + Q (J2).
 
     Args:
         cells: the number of cells of the table, at least 1.
@@ -48,8 +48,8 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
         negative: the number Q, at least 0.
 
     Returns:
-        The number of lists of ``cells`` whole numbers of sum P - Q whose absolute values add up to
-        at most P + Q.
+        The number of lists of ``cells`` whole numbers with sum P - Q, whose absolute values add up
+        to at most P + Q.
 
     >>> count_tables(2, 1, 1)
     3
@@ -89,7 +89,7 @@ def count_tables_up_to(cells: int, largest_positive: int) -> WholeNumbers:
 
 @lru_cache(maxsize=64)
 def ball_count_numerators(table_sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the numbers h_0, ..., h_D that count the points of all balls (J3).
+    """Return the numbers h_0, ..., h_D for counting the points of a ball (J3).
 
     They are whole numbers.
 
@@ -133,7 +133,7 @@ def multiply_by_one_minus_x(series: WholeNumbers, power: int) -> WholeNumbers:
 
 
 def draw_tables(table_sizes: Sequence[int], norm: int, draw_below: Below) -> list[list[int]]:
-    """Draw tables of one common total and a bounded norm, uniformly (J4).
+    """Draw uniform tables with a common total and a bounded norm (J4).
 
     Args:
         table_sizes: the number of cells of each table.
@@ -181,9 +181,9 @@ def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int
 
 
 def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[int]:
-    """Draw a table of the given total and a bounded norm, uniformly (J6).
+    """Draw a uniform table with the given total and a bounded norm (J6).
 
-    The total is at least 0, and the norm at most total + 2 common.
+    The total is at least 0, and the norm is at most ``total + 2 * common``.
     """
     rank = draw_below(count_tables(cells, total + common, common))
     # The least negative part for which more than ``rank`` tables have at most this negative part.
@@ -231,7 +231,7 @@ def _count_weak_compositions(total: int, part_count: int) -> int:
 
 
 def _draw_parts(total: int, part_count: int, draw_below: Below) -> list[int]:
-    """Draw uniformly ``part_count`` positive integers of sum ``total`` (J7)."""
+    """Draw ``part_count`` positive integers with sum ``total``, uniformly (J7)."""
     cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, part_count - 1, draw_below))
     return [end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)]
 

@@ -46,9 +46,9 @@ class Limits:
 
     A value above its limit counts as the limit.
 
-    A row's limit is the limit of its cell. So a query clips only the rows that it contains: it
-    filters first and clips then. No other row changes its answer. The kernel enforces the limits,
-    and the cost of a plan depends on them.
+    A row's limit is the limit of its cell. So a query filters its rows first and then clips their
+    values. Rows that the query does not contain never change its answer. The kernel enforces the
+    limits, and the cost of a plan depends on them.
 
     Args:
         values: whole numbers of at least 0, at least one of them above 0, in units of the measure.
@@ -113,8 +113,8 @@ class Factor:
         attributes: names in the order of the domain.
         operator: the queries, over the product of the attributes' cells.
         row_weights: None, or whole numbers from 1 to 2^20, one for each row. The noise scale of a
-            row is divided by its number. Contrasts have no row weights: the noise scales of their
-            rows are multiplied by their norms.
+            row of the operator is divided by the row's weight. Contrasts have no row weights: the
+            noise scales of their rows are multiplied by their norms.
     """
 
     attributes: tuple[str, ...]
@@ -178,7 +178,7 @@ class Factor:
     def scaling(self) -> FloatArray:
         """The block's noise scale divided by the noise scale of each query.
 
-        The quotient is the weight of the query over its norm, a float array of shape (rows,).
+        The quotient is the weight of the query divided by its norm; a float array of shape (rows,).
         """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
@@ -201,20 +201,20 @@ class Factor:
 class Block:
     """The product of some factors, measured with one noise scale.
 
-    Attributes in no factor are summed over.
+    The block sums over all attributes that are in no factor.
 
     Args:
-        factors: factors on disjoint attributes, together in the order of the domain; an empty tuple
-            measures the total.
+        factors: factors on disjoint attributes. All attributes together are in the order of the
+            domain. An empty tuple measures the total.
         scale: the exact noise scale of a query of weight 1, in rows (or in units of the measure).
         measure: the measure that is summed; None for counts.
         limits: None, or limits on the amount that a row may add to the sum, within the bounds of
             the measure.
-        ends: whether the distances of the values v from both bounds of the measure are summed
-            instead of v. Then every query is measured twice: first on the sums of v - low, then on
-            the sums of high - v. A row adds high - low to the sum of the two, for any v. A row
-            without a value adds nothing if the domain counts the values of the measure. Otherwise
-            it counts as v = 0.
+        ends: whether to sum the distances of the values v from both bounds of the measure, instead
+            of v. In this case, every query is measured twice: first on the sums of v - low, then on
+            the sums of high - v. Whatever v is, a row adds high - low to the two sums together. If
+            the domain counts the values of the measure, a row without a value adds nothing.
+            Otherwise such a row counts as v = 0.
         k_norm_group: None if the noise of every query is independent. Otherwise the number of the
             group of blocks that draw their noise together, as K-norm noise (J1). Each block of such
             a group counts the rows in every cell of one attribute, or in every group of a partition
@@ -248,7 +248,7 @@ class Block:
     def copies(self) -> int:
         """The number of times that each query is measured.
 
-        The number is 2 for distances from both ends, and 1 otherwise.
+        The number is 2 if the block measures distances from both ends, and 1 otherwise.
         """
         return 2 if self.ends else 1
 
@@ -295,10 +295,10 @@ class Measurements:
         grid: a power of two; noisy answers are multiples of 1 / grid.
 
     Attributes:
-        factors: the factors of all blocks, each once.
-        similar_blocks: the blocks, in groups that differ only in their attributes. In a group,
-            scale, measure, limits and ends agree, and so do the operators and weights of the
-            factors at each position.
+        factors: the distinct factors of all blocks.
+        similar_blocks: the blocks, in groups that differ only in their attributes. The blocks of a
+            group have the same scale, measure, limits and ends, and their factors at each position
+            have the same operator and weights.
 
     Raises:
         InputError: a query is outside the domain; a scale cannot be drawn exactly; or public bounds
@@ -349,7 +349,7 @@ class Measurements:
             raise refuse("the size of an operator", factor.operator.size, description)
 
     def _attributes_error(self, attributes: Sequence[str]) -> InputError:
-        """Return the error for attributes that the domain lacks, or in another order."""
+        """Return the error for attributes that are unknown or in the wrong order."""
         return refuse(
             "the attributes of a block",
             list(attributes),
@@ -398,7 +398,8 @@ class Measurements:
     def check_k_norm_groups(self) -> None:
         """Raise unless every group of K-norm noise satisfies J1.
 
-        `cost` calls it again, because the cost of a group depends on nothing else of its blocks.
+        `cost` calls this method again, because it computes the cost of a group without looking at
+        the queries of its blocks.
 
         Raises:
             InputError: a block does not count the rows in every cell of one attribute, or in every
@@ -510,7 +511,7 @@ class Measurements:
         self._check_scale(block, self._checked_square(block))
 
     def _check_measure(self, block: Block) -> None:
-        """Raise if a block cannot sum its measure, or the distances from both bounds."""
+        """Raise if a block cannot sum its measure or the distances from its bounds."""
         if block.measure is None:
             summed = None
         elif block.measure in self.domain.measures:
@@ -619,12 +620,12 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the largest change of each sum of a block by one row, as int64.
+        """Return the largest change of a block's sums by one row, as int64.
 
         The result has one number for each limit, or a single number without limits.
 
-        Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
-        both ends, the change is the sum of the two distances.
+        A limit clips amounts from above and is at least 0. It leaves a lower bound below 0
+        unchanged. For distances from both ends, the change is the sum of the two distances.
         """
         if block.ends and block.measure is not None:
             measure = self.domain.measure(block.measure)

@@ -1,8 +1,8 @@
-"""Bound how far a unit whose rows lie in several cells moves the answers.
+"""Bound the change of answers by a unit whose rows lie in several cells.
 
-A plan measures the cells of some attributes by the rows of an operator. Suppose that a unit has
-rows in two of these cells. These rows move the answers in two directions, and the inner product of
-the two columns determines how far the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
+Suppose that a unit has rows in two cells of the attributes that a matrix measures. Each cell's rows
+change the answers in the direction of the cell's column. How far the two changes add up depends on
+the inner product of the two columns. The labels (S5 ...) refer to PROOFS-spread.md.
 """
 
 import math
@@ -114,7 +114,7 @@ def largest_weighted_sum(values: Sequence[int], weight_sum: Fraction) -> Fractio
 
 
 def _largest_sum(values: Sequence[Fraction], weight_sum: Fraction) -> Fraction:
-    """Return the largest sum of values times weights from 0 to 1 (S6)."""
+    """Return the largest sum of values multiplied by weights from 0 to 1 (S6)."""
     largest = sorted(values, reverse=True)
     full = min(math.floor(weight_sum), len(largest))
     total = sum(largest[:full], start=Fraction(0))
@@ -124,7 +124,7 @@ def _largest_sum(values: Sequence[Fraction], weight_sum: Fraction) -> Fraction:
 
 
 def _largest_sums(rows: IntArray, weight_sum: Fraction) -> list[Fraction]:
-    """Return each row's largest sum of entries times weights from 0 to 1."""
+    """Return each row's largest sum of entries multiplied by weights in [0, 1]."""
     full = math.floor(weight_sum)
     count = len(rows)
     if full >= count:
@@ -170,9 +170,10 @@ def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ..
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return the inner products of a factor's columns, each row over its scale.
+    """Return inner products of a factor's columns, with rows over their scales.
 
-    The second number is their common divisor. The result is None if the numbers are too large.
+    The rows of the factor are divided by their noise scales. The second number is the common
+    divisor of the inner products. The result is None if the numbers are too large.
     """
     operator = factor.operator
     size = factor.operator.size

@@ -1,4 +1,4 @@
-"""The exact privacy cost of a plan, from its integer queries.
+"""Compute the exact privacy cost of a plan from its integer queries.
 
 This file is trusted: the kernel computes the cost before it releases anything.
 
@@ -67,11 +67,11 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 @dataclass(frozen=True, slots=True)
 class _CostColumn:
-    """The p-th powers of the amounts that a row adds, by its cell.
+    """The p-th powers of the amounts that a row adds, by the row's cell.
 
     An object has the largest power, and the array of all powers if they differ. The column of a
-    block is the product of several such objects. Two of them share an attribute only if one of the
-    two is constant.
+    block is the product of several such objects. Two objects of one block share an attribute only
+    if one of the two is constant.
     """
 
     attributes: tuple[str, ...]
@@ -93,15 +93,15 @@ def cost(plan: Measurements) -> Cost:
         InputError: all queries are 0 for all rows, so that there is nothing to protect.
 
     Guarantees:
-        Let c be the vector that a row adds to the measured queries, divided by their rows' noise
-        scales. Neighbours differ by a sum of at most k such vectors (add_remove), or of k
-        differences c - c' of two of them (replace). Each c may also be 0: a unit may have fewer
-        than k rows, and rows outside the domain do not count. For Laplace noise, the returned value
-        is at least max |difference|_1: k max|c| or k max|c - c'|. For Gaussian noise, it is at
-        least max |difference|_2^2 (or half of it, as rho): k^2 max|c|^2 or k^2 max|c - c'|^2. By
-        the triangle inequality k equal rows are the worst case. If only a few rows may be in one
-        cell, the rows cannot be equal. Then the cost under Gaussian noise is smaller (S1 to S4 of
-        PROOFS-spread.md).
+        Let c be the vector that a row adds to the answers to the measured queries, divided by the
+        noise scales of the queries. Neighbours differ by a sum of at most k such vectors
+        (add_remove), or of k differences c - c' of two of them (replace). Each c may also be 0: a
+        unit may have fewer than k rows, and rows outside the domain do not count. For Laplace
+        noise, the returned value is at least max |difference|_1: k max|c| or k max|c - c'|. For
+        Gaussian noise, it is at least max |difference|_2^2 (or half of it, as rho): k^2 max|c|^2 or
+        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst case. If only a few
+        rows may be in one cell, the rows cannot be equal. Then the cost under Gaussian noise is
+        smaller (S1 to S4 of PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
 
@@ -145,10 +145,10 @@ def cost(plan: Measurements) -> Cost:
 
 
 def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
-    """Divide a plan into blocks of rows and blocks of each measure of units.
+    """Split a plan into its blocks of rows and its blocks of measures of units.
 
-    There is one part for each measure of units (M8), about the rows that have an amount of this
-    measure.
+    Each measure of units has a separate plan (M8), whose bounds are on the rows that have an amount
+    of this measure.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks = (Block((), 1), Block((), 1, "units"))
@@ -173,7 +173,7 @@ def split_by_quantity(plan: Measurements) -> Iterator[Measurements]:
 
 
 def privacy_of_part(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return a privacy whose bounds on rows hold for one measure (M8).
+    """Return the `Privacy` whose bounds on rows are those for one measure (M8).
 
     The bounds are on all rows or, for a measure of units, on the rows that have an amount.
 
@@ -313,7 +313,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 
 
 def _is_other_factor(factor: Factor) -> bool:
-    """Return whether a factor differs from cells, total and contrasts (S1).
+    """Return whether a factor is neither cells, a total nor contrasts (S1).
 
     The result is also true for a factor with weights.
     """
@@ -329,7 +329,7 @@ def _all_non_negative(plan: Measurements) -> bool:
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:
-    """Return the largest norm of a column over the noise scales, or a bound (M2).
+    """Return the largest norm of a column divided by scales, or a bound (M2).
 
     This is the maximum over cells of the sum, over measured queries, of |entry / scale|^power.
 
@@ -409,7 +409,7 @@ def _multiply_by_limits(
 def _cost_column(names: tuple[str, ...], entries: _Entries) -> _CostColumn:
     """Return a `_CostColumn`.
 
-    It has no array if all entries are equal.
+    The object has no array if all entries are equal.
     """
     low = int(entries.min())
     high = int(entries.max())
@@ -533,7 +533,8 @@ def _forms(
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
     """Yield the forms of S1 that add up to the squared change of a block.
 
-    A form is cells along some of the named attributes, times other factors, with a coefficient.
+    A form is the product of a coefficient, the cells of some of the named attributes, and other
+    factors.
     """
     cells = set()
     other_factors = set()
@@ -613,10 +614,10 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
         bound: the bound on the rows in a cell.
 
     Returns:
-        An exact fraction. The bound is attained for added rows under two conditions. The blocks
-        measure cells, contrasts and totals of the bound's only attribute. They are for counts, or
-        for one measure whose values are at least 0. With blocks on other attributes it is attained
-        if no form is below 0.
+        An exact fraction. The bound is attained for added rows if the blocks measure cells,
+        contrasts and totals of the bound's only attribute, and all of them measure counts or one
+        measure whose values are at least 0. If there are blocks on other attributes, the bound is
+        attained if no form is below 0.
 
     >>> privacy = Privacy(
     ...     ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month")
@@ -792,7 +793,7 @@ def _laplace_shift_by_cell(
 
 
 def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on the attributes of a bound on rows per cell.
+    """Return a block's factors on the attributes of a bound on rows in a cell.
 
     The result is None if a factor is also on other attributes.
     """
@@ -910,7 +911,7 @@ def _attribute_classes(
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Return a kind for each attribute, to merge similar sets of attributes (R4).
+    """Assign a kind to each attribute, to merge similar sets of attributes (R4).
 
     Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
     are names, numbers of cells or bit lengths of these numbers. The first of these three that
@@ -972,9 +973,10 @@ def _bounds_by_agreement(
 
 @lru_cache(maxsize=256)
 def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Bound the norm, and the distance, of columns of a product of factors (R5).
+    """Bound the norm and the distance of the columns of a product (R5).
 
-    The second bound is on the distance of two columns of the product.
+    The first bound is on the norm of a column of a product of factors. The second bound is on the
+    distance of two of its columns.
     """
     parts = [_column_bounds(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)

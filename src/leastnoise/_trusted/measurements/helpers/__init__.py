@@ -1,4 +1,4 @@
-"""Public bounds within which answers are exact, and measurements as JSON.
+"""Helpers for the bounds of exact arithmetic and for measurements as JSON.
 
 A release stays private if this code is wrong. Each file says why.
 """

@@ -1,6 +1,6 @@
 """Public bounds within which answers are exact and fit into memory.
 
-The data are not used.
+The bounds are computed without the data.
 
 This file is not trusted. A sum beyond the bounds would be wrong but would reveal nothing, because
 it is reduced modulo 2^64 (PROOFS-kernel.md).

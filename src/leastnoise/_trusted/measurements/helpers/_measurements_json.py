@@ -1,4 +1,4 @@
-"""Observations; measurements as JSON values, and their fingerprint.
+"""Define observations, and convert measurements to JSON and a fingerprint.
 
 This file is not trusted: an observation has only noisy numbers, and the record of a step has its
 charge next to the fingerprint.
