@@ -1,6 +1,6 @@
 """Sources and columns.
 
-A source has public facts about a table. It gives access to the table's private rows, chunk by
+A source states public facts about a table, and gives access to the table's private rows, chunk by
 chunk, or to counts of the rows.
 
 Arrow arrays are converted to columns by the same function for every source. No value makes this
@@ -51,8 +51,8 @@ class Column:
     position of its value.
 
     Attributes:
-        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values
-            whose nulls can be seen in the values. Text is Python text or bytes; bytes that are not
+        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
+            in which nulls can be recognised. Text is Python text or bytes; bytes that are not
             UTF-8 are a value without a string form.
         null: a mask of the missing values; None if no value can be missing.
         index: None if the values are in the order of the rows. Otherwise, for each row, the
@@ -124,7 +124,7 @@ class DistinctTexts(Sequence[object]):
 
 
 class TextColumn(Column):
-    """A column of byte strings, compared only if distinct values are requested.
+    """A column of byte strings; equal ones are found only if that is requested.
 
     Args:
         texts: an Arrow array of type large_binary with the byte string of each row; it has no
@@ -292,8 +292,8 @@ def distinct(
 
     The indices are None if the values are listed in the order of the rows.
 
-    Two values count as the same only if they are equal texts, or equal and of one NumPy type. Equal
-    values of different types can have different texts.
+    Two values count as the same only if they are equal texts, or are equal and have the same NumPy
+    type. Equal values of different types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
     >>> values, where.tolist()
@@ -332,11 +332,11 @@ class CountRequest:
         max_rows: the largest number of rows of a unit that are counted.
         max_per_cell: the largest number of them in one cell of attributes that are read; None
             without such a bound.
-        usage: whether to also count the rows that are used, not used and cut.
+        usage: whether the rows that are used, not used and cut are counted too.
         unit_reading: how the values of the unit's column are read.
-        filled: for each published table, the attributes whose hidden cells it excludes. A row that
-            no attribute drops is used if, for one of these tables, it is in none of the hidden
-            cells. If there are no tables, every such row is used.
+        filled: for each published table, the attributes whose hidden cells the table excludes. A
+            row that no attribute drops is used if, for one of these tables, it is in none of the
+            hidden cells. If there are no tables, every such row is used.
         hidden: for each attribute that has a hidden cell, the number of this cell.
     """
 
@@ -395,7 +395,8 @@ class Source:
     Attributes:
         description: its name in messages.
         fields: its columns, in order. A name that occurs twice is listed twice.
-        total: the number of rows if it is known in advance. Only the progress line uses it.
+        total: the number of rows if it is known in advance; only the progress line uses this
+            number.
         encoded: a function that takes columns with their encoders. For each chunk, it yields the
             number of rows and the encoded columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` that can count the rows; None if the
@@ -451,7 +452,7 @@ Part = Callable[[], Chunk[Column]]
 
 
 def _part_of(chunk: Chunk[Column]) -> Part:
-    """Return a function without arguments that returns a chunk."""
+    """Return a function that takes no arguments and returns a chunk."""
     return lambda: chunk
 
 
@@ -461,9 +462,9 @@ def by_parts(
     """Return a reader that converts and encodes the parts of a source in threads.
 
     ``parts`` takes distinct columns, and yields the parts of the source in the order of its rows.
-    Each part is a function without a memory that returns these columns in the same order. The
-    second step of a `SplitEncoder` runs in the caller's thread, in the order of the rows. So does
-    every other encoder.
+    Each part is a function that returns these columns in the same order, and keeps no state between
+    calls. The second step of a `SplitEncoder` runs in the caller's thread, in the order of the
+    rows. Every other encoder runs there too.
     """
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
@@ -504,7 +505,7 @@ def _count_cores() -> int:
 def parallel_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Call a function on each item in threads, and yield the results in order.
 
-    The function must have no memory.
+    The function must keep no state between calls.
 
     A few items are computed ahead; the caller's thread takes them one by one.
 
@@ -541,8 +542,8 @@ class FileKind:
         endings: the endings of the names of its files, in lower case.
         open: a function that opens a file and reads its schema but no row. If rows are lines, it
             also receives a `CSV` layout or None.
-        rows_are_lines: whether a row is a line of text. Then a layout may be stated, columns have
-            no types, and lines can be counted.
+        rows_are_lines: whether a row is a line of text. If it is, a layout may be stated, columns
+            have no types, and lines can be counted.
     """
 
     name: str
@@ -626,8 +627,8 @@ def to_column(array: Any) -> Column:
 
     Numbers and times keep their own buffers; other types are read by their distinct values.
 
-    A value of a type without a rule is ``UNSUPPORTED``. The smallest int64 as a time stamp is a
-    null, as in numpy and pandas.
+    A value of a type without a rule is ``UNSUPPORTED``. A time stamp that is the smallest int64 is
+    a null, as in numpy and pandas.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
     >>> list(column.data), column.index.tolist()

@@ -1,6 +1,6 @@
-"""Names and locations of data; the ledger of the data follows from them.
+"""Derive the names and locations of data, which determine its ledger.
 
-The module also checks that a second table has the unit that it needs. It reads no data.
+The module also checks that a joined table has the privacy unit that it needs. It reads no data.
 """
 
 import glob

@@ -1,10 +1,10 @@
-"""Encode whole columns as cells and amounts, by the tables of their rules.
+"""Encode whole columns as cells and amounts, with the tables of their rules.
 
 Guarantees: the encoding of a row depends only on that row and on the public domain. It does not
     depend on other rows, on the division of the rows into chunks, or on the order of earlier rows.
-    Nothing is remembered from one chunk to the next. Rows share one reading of their value only if
-    their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of
-    PROOFS-reading.md).
+    Nothing is remembered from one chunk to the next. A value is read once for several rows only if
+    the values of these rows are the same bytes, the same text, or equal numbers of one numpy type
+    (E2, E3 of PROOFS-reading.md).
 """
 
 import re
@@ -109,7 +109,7 @@ def amount_encoder(measure: Measure) -> Encoder:
     denominator = float(measure.unit.denominator)
 
     def amounts(numbers: Array, is_outside: BoolArray) -> IntArray:
-        """Clip numbers to the bounds of the measure, in units; 0 outside."""
+        """Clip numbers to the measure's bounds, in units; numbers outside become 0."""
         given = ~(is_outside | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
@@ -177,8 +177,8 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 def _category_encoder(rule: Rule, table: TextTable) -> Encoder:
     """Return an encoder that looks up each value's normalised text in a table.
 
-    If a text is a whole number followed by a point and zeros, the number without these is also
-    looked up.
+    If a text is a whole number followed by a point and zeros, the text without the point and the
+    zeros is looked up too.
     """
 
     def cell(value: object) -> int:
@@ -249,7 +249,7 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
         clock = zoneinfo.ZoneInfo(clocked.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
-        """Return the cells of times; those with a zone are converted to local time."""
+        """Return the cells of times; times with a zone are converted to local time."""
         is_outside = seconds == NO_DAY
         if clock is None:
             shown = seconds
@@ -361,7 +361,8 @@ def _number_encoder(
 def _reads_plain_decimals(reading: Reading) -> bool:
     """Return whether each text such as 12.5 is read as the nearest double.
 
-    Other readings have another decimal mark, or read some plain decimals as nulls.
+    This is False for readings that have another decimal mark, or that read some plain decimals as
+    nulls.
     """
     nulls = [reading.form(null).encode("utf-8", "surrogatepass") for null in reading.nulls]
     return reading.decimal == "." and not any(map(_PLAIN_DECIMAL.fullmatch, nulls))

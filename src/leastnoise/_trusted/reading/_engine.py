@@ -2,8 +2,8 @@
 
 The engine encodes rows, bounds the rows of units and counts; it returns only counts of cells.
 
-An adapter provides an `Engine`: the content of its columns, and a function that runs queries on one
-snapshot. The SQL is the same for all engines.
+An adapter provides an `Engine`, which has the types of its columns and a function that runs queries
+on one snapshot. The SQL is the same for all engines.
 """
 
 import math
@@ -81,8 +81,8 @@ class Engine:
             possible.
         session: a function that takes the name in messages and returns a context manager. The
             context manager yields a function from a query to a reader of Arrow batches; all queries
-            see one snapshot of the data. It raises only InputError, without the engine's messages,
-            which may quote a row.
+            see one snapshot of the data. The context manager raises only InputError, without the
+            engine's messages, which may quote a row.
         is_valid_text: returns the condition that a text is UTF-8 and has no NUL; None if this holds
             for every text.
         merges: whether the engine inserts the expressions of a subquery wherever they are named,
@@ -113,12 +113,12 @@ class Engine:
         Returns:
             The result has marginals from which all requested marginals follow. If ``usage`` is
             requested, it also has the numbers of rows that are used, not used and cut (as in
-            `Units.count_cut_rows`). It is None if the engine's SQL cannot compute them, and the
-            rows must then be read. This depends only on the request and on the types of the
-            columns.
+            `Units.count_cut_rows`). The result is None if the engine's SQL cannot compute the
+            tables; the rows must then be read. Whether it is None depends only on the request and
+            on the types of the columns.
 
-        Guarantees: as for `leastnoise._trusted.reading.read`. The choice of the rows of a unit that
-            count depends only on the unit's rows and the key (E7).
+        Guarantees: as for `leastnoise._trusted.reading.read`. Which rows of a unit count depends
+            only on the unit's rows and the key (E7).
         """
         if any(isinstance(m, UnitCount) and m.has_groups for m in request.sums.values()):
             return None  # a row may be in several groups
@@ -187,7 +187,7 @@ class Engine:
 
         A row gets the columns of its partner, a row of the second table.
 
-        The tables are joined on one column of each. A query names only the requested columns of the
+        The tables are joined on one column of each. A query uses only the requested columns of the
         two tables. The result is None in two cases: one query cannot use both tables, or their keys
         have no SQL. Only public facts decide whether the result is None.
 
@@ -252,7 +252,7 @@ class Engine:
         }
 
     def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
-        """Query two amounts of each unit total: counted and cut (E8).
+        """Query the counted amount and the cut amount of each total of units (E8).
 
         ``rows`` must have the columns that `_with_worth` adds.
         """
@@ -342,9 +342,9 @@ class Engine:
         Rows outside the domain are included.
 
         For unknown categories the query has only the rows with a key. Its columns are the cell
-        ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has
-        all rows of units. Its column ``counts`` is then 1 for rows that count and 0 for other rows.
-        The result is None if a column has no SQL.
+        ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, the
+        query has all rows of units, and its column ``counts`` is 1 for rows that count and 0 for
+        other rows. The result is None if a column has no SQL.
         """
         column_names = _source_columns(request)
         if not set(column_names) <= set(self.values):
@@ -386,7 +386,7 @@ class Engine:
         values: Mapping[str, Value],
         prepared: Sequence[Value | None],
     ) -> dict[str, Expression | None]:
-        """Return the expressions of the encoded columns; None where SQL has none.
+        """Return the SQL expressions of the encoded columns; None if one has none.
 
         The columns are the cell ``ci`` of each attribute i, the amount ``vi`` of each measure i,
         and, for a total of units, ``gi``: whether the row has an amount. If usage is requested,
@@ -481,11 +481,11 @@ def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
     """Add a column ``wi`` with the amounts of units, for each measure i (E12).
 
     In each cell, one row represents the unit. In this row, the column has the amount of the unit;
-    in the unit's other rows, it has 0. The query must have flagged rows inside the domain. In each
-    cell, the row with the first turn represents the unit. If values are added up, this row is
-    chosen among the rows that have a value. ``max_per_cell`` limits the number of rows that
-    represent a unit in each of its cells, and ``max_rows`` limits their number in all cells. The
-    turns of the rows decide which rows are chosen.
+    in the unit's other rows, it has 0. The query must have flagged rows inside the domain. Each row
+    has a turn, which is its position in a random order. In each cell, the row with the first turn
+    represents the unit; if values are added up, only rows that have a value can represent it.
+    ``max_per_cell`` limits the number of rows that represent a unit in each of its cells, and
+    ``max_rows`` limits their number in all cells. Rows with earlier turns are chosen first.
     """
     turns: list[str | Expression] = [*_hidden_cell_count(request), "hashed", "place"]
     for number, measure in enumerate(request.sums.values()):
@@ -545,7 +545,7 @@ def _with_total(rows: exp.Select, cell_columns: Sequence[str], measure_number: i
 
 
 def _sorted_positions(order: Sequence[str], names: Iterable[str]) -> tuple[int, ...]:
-    """Return the sorted positions of attribute names in a list."""
+    """Return the positions of attribute names in a list, in ascending order."""
     return tuple(sorted(order.index(name) for name in names))
 
 
@@ -595,7 +595,7 @@ def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expressio
 
 
 def _select_columns(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """Build SELECT of the given expressions, each under its name, FROM a source.
+    """Build a query that selects named expressions from a source.
 
     If there are no columns, the query selects a constant, because a query must have a column.
     """
@@ -635,7 +635,7 @@ def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str
 
 
 def _hidden_cell_count(request: CountRequest) -> list[Expression]:
-    """Return SQL for the number of hidden cells of a row, in a list.
+    """Return a list with SQL for the number of hidden cells of a row.
 
     The list is empty if there are no such cells.
     """
@@ -723,7 +723,7 @@ def _covering_sets(request: CountRequest) -> list[tuple[str, ...]]:
 def _marginals_query(
     rows: exp.Select, attribute_sets: Sequence[tuple[str, ...]], request: CountRequest
 ) -> exp.Select:
-    """Return the query that counts and sums the cells of several marginals.
+    """Return the query for the counts and sums in the cells of several marginals.
 
     In the result, a row of one marginal has nulls in the columns of all other attributes.
     """
@@ -760,8 +760,8 @@ def _tables_of_answer(
 ) -> Iterator[tuple[TableKey, IntArray]]:
     """Convert the engine's answer for one set of attributes to arrays of counts.
 
-    Yields the array of each measure, and of the counts of rows. Rows of the answer that belong to
-    other marginals are ignored.
+    Yields one array for each measure, and one array of the counts of rows. Rows of the answer that
+    belong to other marginals are ignored.
     """
     import pyarrow as pa
 
@@ -798,8 +798,8 @@ class Type:
     Attributes:
         read: a function that converts the received array to a column.
         content: the content of an engine's value; None if the rows must be read.
-        selected: the expression that is requested instead of the column. It is chosen so that no
-            value makes the query fail; None if the column is requested.
+        selected: the expression that is requested instead of the column. The expression is chosen
+            so that no value makes the query fail; None if the column itself is requested.
         value: the expression of its value; None if this is the requested expression.
         arrow: the alias of the Arrow type of its values in a schema; None if there is no such type.
     """
@@ -813,7 +813,7 @@ class Type:
     def sent(self, name: str) -> Expression:
         """Return the SELECT expression that fetches a column of this type.
 
-        The result has the name of the column.
+        The expression is named after the column.
         """
         column = exp.column(exp.to_identifier(name, quoted=True))
         if self.selected is None:

@@ -3,8 +3,8 @@
 CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
-   byte. If there are bytes after the last LF, they are also a line.
-2. Every line is a separate record, for any content. No line affects another one, and a field
+   byte. Bytes after the last LF, if there are any, are also a line.
+2. Every line is a separate record, whatever its content. No line affects another one, and a field
    cannot contain a line break.
 3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``. It may
    contain delimiters; ``""`` within it means one ``"``.
@@ -15,9 +15,9 @@ CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 Lines that have no quotes, or have quotes only around whole fields, are divided all at once, by
 arithmetic on the positions of all delimiters. Other lines are divided one by one.
 
-If there are several files, their names decide which of them are read. Their content does not
-matter. If a folder below the path has a name such as ``key=value``, every row of its files gets a
-column ``key``, which has the text ``value``. Hive and Spark write such folders.
+If there are several files, their names and not their contents decide which of them are read. If a
+folder below the path has a name such as ``key=value``, every row of its files gets a column
+``key``, which has the text ``value``. Hive and Spark write such folders.
 """
 
 import codecs
