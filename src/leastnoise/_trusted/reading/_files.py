@@ -1,19 +1,20 @@
-"""Read files: CSV, plain or compressed by gzip, and Parquet.
+"""Read CSV files, plain or compressed by gzip, and Parquet files.
 
-CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
+The bytes of a CSV file are split into lines, and the lines into fields (E1, E2). Several files can
+form one source.
 
 1. A line ends with LF. One CR before the LF is part of the line end; any other CR is an ordinary
    byte. Bytes after the last LF, if there are any, are also a line.
-2. Every line is a separate record, whatever its content. No line affects another one, and a field
+2. Every line is a separate record, whatever its content. No line affects another line, and a field
    cannot contain a line break.
-3. A line is divided at its delimiters. A field that begins with ``"`` must end with ``"``. It may
-   contain delimiters; ``""`` within it means one ``"``.
+3. A line is split at its delimiters. A field that begins with ``"`` must end with ``"``. Such a
+   field may contain delimiters, and ``""`` within it means one ``"``.
 4. A line is dropped in three cases: it does not have as many fields as the header has names; it has
-   a field with other quotes; or it is longer than ``LONGEST`` bytes. In a file with one column, an
-   empty line is a null.
+   a field with quotes in other positions; or it is longer than ``LONGEST`` bytes. In a file with
+   one column, an empty line is a null.
 
-Lines that have no quotes, or have quotes only around whole fields, are divided all at once, by
-arithmetic on the positions of all delimiters. Other lines are divided one by one.
+Lines that have no quotes, or have quotes only around whole fields, are split all at once, by
+arithmetic on the positions of all delimiters. Other lines are split one by one.
 
 If there are several files, their names and not their contents decide which of them are read. If a
 folder below the path has a name such as ``key=value``, every row of its files gets a column
@@ -135,9 +136,9 @@ def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> lis
 
 
 def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | None:
-    r"""Return the reason why a line is not a record; None if it is one.
+    r"""Return the reason why a line is not a record; None if it is a record.
 
-    The line must have no LF; a record has ``number_of_fields`` fields.
+    The line must not contain its LF. A record has ``number_of_fields`` fields.
 
     >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
     ('it has 3 fields, and the header has 2', 'text stands behind a closing quote',
@@ -161,9 +162,9 @@ def line_fault(line: bytes, delimiter: bytes, number_of_fields: int) -> str | No
 def parse_lines(
     block: bytes, delimiter: bytes, number_of_fields: int, column_positions: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
-    r"""Split a block into records; return their number, text and field positions.
+    r"""Split a block of lines into records, and return the fields' positions.
 
-    Each line has its LF and ``number_of_fields`` fields.
+    The block contains whole lines with their LFs. A record has ``number_of_fields`` fields.
 
     Returns:
         Three results: the number of records; the bytes that contain their fields; and for each
@@ -265,12 +266,12 @@ def plain_lines(block: bytes, delimiter: bytes) -> bytes:
 def parse_plain_lines(
     block: bytes, delimiter: str, number_of_fields: int, column_positions: Sequence[int]
 ) -> list[Column] | None:
-    r"""Split a block without quotes by PyArrow; None if this is not possible.
+    r"""Split a block without quotes with PyArrow; None if this is impossible.
 
     This is faster than `parse_lines`. If the result is None, `parse_lines` must split the block.
     The result is None for a block with a quote, with a CR, with a byte order mark at its beginning,
-    or with an empty line that is not a record. It is also None if any other line is not a record,
-    because PyArrow refuses such a block.
+    or with an empty line that is not a record. If another line of the block is not a record, the
+    result is None too, because PyArrow refuses such a block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -420,7 +421,7 @@ def _column_names_in(header: str, delimiter: str, description: str) -> list[str]
     """Split the header line of a CSV file into column names.
 
     Raises:
-        InputError: the text is not a header, with the reason.
+        InputError: the text is not a header; the message states the reason.
     """
     fields = split_line(header.encode(), delimiter.encode())
     reason = ""
@@ -617,8 +618,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open all files of a path or pattern as one `Source`.
 
     Raises:
-        InputError: as for `find_files`. Also if one file is listed twice, if the files do not have
-            the same columns, or if there is a layout for files that are not CSV.
+        InputError: as for `find_files`; or a file is listed twice, the files do not have the same
+            columns, or there is a layout for files that are not CSV.
         InternalError: a file is neither the path itself, nor below the path or the fixed beginning
             of the pattern; or its kind does not match its name.
 
@@ -641,7 +642,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     check_files_without_names(path, [file for file, _ in matched], layout)
 
     def open_one(file: Path) -> Source:
-        """Open one of the files; the columns of its folders are added."""
+        """Open one of the files, and add the columns that its folders' names state."""
         if kind.rows_are_lines:
             opened = kind.open(file, layout)
         else:
@@ -684,7 +685,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     )
 
     def restrict_files(is_read: Callable[[SourceFile], bool]) -> Source:
-        """Return the source of only the files that a function selects."""
+        """Return a source that has only the files that a function selects."""
         files = [file for file, description in described.items() if is_read(description)]
         return replace(source, total=None, encoded=_read_in_turn(files, open_one))
 
@@ -703,7 +704,7 @@ def _check_same_columns(opened: Source, first: Source) -> None:
 def _read_in_turn(
     files: Iterable[Path], open_one: Callable[[Path], Source]
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Return a reader of the rows of several files, in the order of the files."""
+    """Return a reader that reads the rows of several files, file by file."""
 
     def encoded(encoders: Encoders) -> Chunks[IntArray]:
         """Yield the encoded chunks of each file in turn."""
@@ -719,7 +720,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
-    """Merge the schema entries of a column that two files have."""
+    """Merge two files' schema entries of a column that both of them have."""
     if not other.readable:
         first = replace(first, type_name=other.type_name, readable=False)
     return replace(
@@ -758,9 +759,10 @@ def _decode_percent(text: str) -> str:
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
     """Add columns to a file's source that have one value in all its rows.
 
-    A column that the file itself has is not replaced.
+    If the file itself has a column of this name, that column is not replaced.
 
-    Guarantees: a row has the text in the path of its file, so the column depends on no other row.
+    Guarantees: the value of a row is a text in the path of its file, so the added column depends on
+        no other row.
     """
     added = {name: value for name, value in values.items() if name not in source.names}
     if not added:

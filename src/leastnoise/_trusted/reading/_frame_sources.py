@@ -1,7 +1,7 @@
-"""Read tables of other libraries.
+"""Read the data frames and tables of other libraries.
 
 Data frames of pandas, Polars, PyArrow and Ibis are read through narwhals, which imports none of
-these libraries. DuckDB reads relations of DuckDB.
+these libraries. Relations of DuckDB are read by DuckDB.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -181,7 +181,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
 
 
 def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
-    """Return the kind of value (`Holds`) that each typed column of a frame holds."""
+    """Return the kind of the values (`Holds`) of each typed column of a frame."""
     types: dict[str, Holds] = {}
     for name, kind in kinds.items():
         if kind.is_numeric():
@@ -200,7 +200,7 @@ def _frame_value_types(kinds: Mapping[str, Any]) -> dict[str, Holds]:
 def _is_unreadable(kind: Any) -> bool:
     """Return whether values of a pandas type can never be encoded.
 
-    Such types are complex numbers, durations and shapes.
+    These types are complex numbers, durations and geometric shapes.
     """
     name = type(kind).__name__
     if name == "CategoricalDtype":
@@ -270,8 +270,8 @@ def _has_intervals(kind: Any) -> bool:
 def _pandas_values_column(values: Any) -> Column:
     """Convert pandas periods to their start times, and intervals to texts.
 
-    Intervals are read one by one: pandas treats -0.0 and 0.0 as equal, so one row would get the
-    text of another.
+    Intervals are read one by one. pandas treats -0.0 and 0.0 as equal, so otherwise one row could
+    get the text of another row.
     """
     if type(values.dtype).__name__ == "IntervalDtype":
         return Column([_plain_value(value) for value in values])
@@ -281,7 +281,7 @@ def _pandas_values_column(values: Any) -> Column:
 
 
 def _plain_value(value: Any) -> object:
-    """Convert a pandas value to a plain one, or to `UNSUPPORTED`."""
+    """Convert a pandas value to a plain Python value, or to `UNSUPPORTED`."""
     name = type(value).__name__
     if name == "Period":
         return unless_it_raises(UNSUPPORTED)(lambda: value.start_time)()

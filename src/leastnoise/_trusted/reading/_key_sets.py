@@ -1,8 +1,9 @@
-"""Sets that number the keys of units, which are byte strings (E6 of PROOFS-reading.md).
+"""Number the keys of units, which are byte strings (E6 of PROOFS-reading.md).
 
-The number of a byte string is called its place. Byte strings first wait in chunks, and are then
-stored together. Each new byte string gets the next free place, and stored ones keep their places.
-Two byte strings have the same place only if they are equal, byte by byte.
+The number of a byte string is called its place. Byte strings are first collected in chunks, and are
+then stored together. Each new byte string gets the next free place, and byte strings that are
+already stored keep their places. Two byte strings have the same place only if they are equal, byte
+by byte.
 """
 
 from collections.abc import Iterable, Sequence
@@ -95,10 +96,10 @@ class WordSet:
 
 
 class PairSet:
-    r"""A set of byte strings of 8 to 15 bytes, stored as pairs of integers (`word_pairs_of`).
+    r"""A set of byte strings of 8 to 15 bytes, stored as pairs of integers.
 
-    Pairs with the same hash (`hash_word_pairs`) get one place, and each is then compared with the
-    first pair of this place.
+    The pairs come from `word_pairs_of`. Pairs with the same hash (`hash_word_pairs`) get one place.
+    Each of these pairs is then compared with the first pair of this place.
 
     >>> pairs = PairSet()
     >>> pairs.wait(
@@ -227,10 +228,10 @@ def hash_word_pairs(pairs: WordPairs) -> Words:
 
 
 def places_by_sorting(pairs: WordPairs) -> Numbers:
-    """Number the distinct pairs by first appearance, exactly, by sorting.
+    """Number the distinct pairs exactly, in order of their first appearance.
 
-    Return the place of each pair. The first pair has the place 0. Each pair that differs from all
-    pairs before it has the next number.
+    The pairs are compared by sorting them. The place of each pair is returned. The first pair has
+    the place 0. Each pair that differs from all pairs before it has the next place.
 
     >>> pairs = WordPairs(
     ...     np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64)
@@ -253,7 +254,7 @@ def places_by_sorting(pairs: WordPairs) -> Numbers:
 
 
 def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
-    """Return the first of the pairs at each place, ordered by place."""
+    """Return the first pair at each place, ordered by place."""
     is_new = np.ones(len(places), dtype=np.bool_)
     highest = np.maximum.accumulate(places)
     is_new[1:] = highest[1:] > highest[:-1]
@@ -275,11 +276,11 @@ def _memory_of_pairs(pairs: WordPairs) -> int:
 
 
 def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return each waiting value's place, and an array of all distinct values.
+    """Return the place of each waiting value, and all distinct values.
 
     Args:
-        stored: an Arrow array of the distinct values stored so far; their places do not change;
-            None if no value is stored.
+        stored: an Arrow array of the distinct values that are stored already, whose places do not
+            change; None if no value is stored.
         waiting: one or more Arrow arrays of further values.
     """
     import pyarrow as pa

@@ -1,6 +1,7 @@
 """Read files as blocks of whole lines, plain or compressed by gzip (E1).
 
-Every format whose rows are lines reads its files by this module. It does not depend on the format.
+The files of every format whose rows are lines are read by this module. The module itself does not
+depend on the format.
 """
 
 import gzip

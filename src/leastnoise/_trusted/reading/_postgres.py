@@ -57,7 +57,7 @@ _START = (
 def _days(column: Expression) -> Expression:
     """Return SQL for days since 1970.
 
-    Infinite dates are beyond every domain.
+    An infinite date becomes a day that is outside every domain.
     """
     written = (
         "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - "
@@ -85,8 +85,8 @@ def _as_double(column: Expression) -> Expression:
     """Return SQL that casts a decimal to a double without raising an error.
 
     The server raises an error for decimals beyond the largest double or below the smallest one.
-    CASE avoids the error: decimals of this kind become the largest double, or 0. An infinity stays
-    an infinity.
+    CASE avoids the error: these decimals become the largest double, or 0. An infinity stays an
+    infinity.
     """
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
     written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
@@ -138,8 +138,8 @@ def open_postgres(source: DatabaseTable) -> Source:
 
     Only its columns' names and types are read.
 
-    Raises an `InputError` if the server cannot be reached or has no such table. The error does not
-    repeat the server's text, which may contain a password.
+    Raises an `InputError` if the server cannot be reached or has no such table. The message does
+    not repeat the server's text, which may contain a password.
     """
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
@@ -208,7 +208,7 @@ def _session(
     Args:
         source: the table.
         url: the URL of the database.
-        failure_message: the message if a query fails.
+        failure_message: the message of the error that is raised if a query fails.
     """
     import pyarrow as pa
 

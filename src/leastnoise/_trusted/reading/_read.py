@@ -1,9 +1,9 @@
-"""Read a source into a table of encoded rows, of keys, or of the sizes of units.
+"""Read a source into a table of encoded rows, of keys, or of unit sizes.
 
 Rows are encoded one by one (E4, E5 of PROOFS-reading.md). The module also counts keys that cannot
 be listed beforehand (E9), and the rows of each unit (E15).
 
-A source may be joined: its rows then also have the columns of their partner in a second table
+If a source is joined, its rows also have the columns of their partner, a row of a second table
 (E10).
 """
 
@@ -105,15 +105,14 @@ class ReadRequest:
     """The attributes, measures and tables that a read must produce.
 
     Args:
-        attributes: the attributes to read; None for all attributes of the domain. Other attributes
-            are not read, and no row is dropped because of them.
+        attributes: the attributes to read; None for all attributes of the domain. No other
+            attributes are read, and no row is dropped because of them.
         measures: the measures to read; None for all measures of the domain.
         tables: the attributes of every marginal that will be requested from the table, for each
             measure that is summed and for rows (None); None if they are not known. If they are
-            known, a database engine encodes, bounds and counts the rows, provided that it can do
-            this.
-        usage: whether the result also has a table ``usage`` with the numbers of used and unused
-            rows.
+            known, a database engine that can count encodes, bounds and counts the rows.
+        usage: whether the result also has a second table, ``usage``, with the numbers of used and
+            unused rows.
         published: the attributes of every published table. A row is used if it has a value in all
             columns of at least one of these tables. If it is None, a row is used if no attribute
             drops it.
@@ -128,7 +127,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodFiles:
-    """Which files of a source can hold rows of the periods that are read (E16).
+    """The names of the files that can have rows of the periods to be read (E16).
 
     Args:
         along: the attribute whose cells are the periods.
@@ -146,7 +145,7 @@ class PeriodFiles:
 
 
 def _with_reading_day(reader: Callable[_P, Table]) -> Callable[_P, Table]:
-    """Decorate a reader to record in its tables the day on which it started."""
+    """Decorate a reader so that its tables record the day on which it started."""
 
     @wraps(reader)
     def read_with_day(*args: _P.args, **kwargs: _P.kwargs) -> Table:
@@ -196,22 +195,22 @@ def read(
             numbers of rows, which are private (E13).
 
     Returns:
-        The encoded table. A row that the policies of the domain drop is not in it.
+        The encoded table. The table does not contain rows that the policies of the domain drop.
 
     Raises:
         InputError: the source is missing, has an unsupported type or kind, or lacks a required
-            column. A row never raises it, and the message never contains a value of a row.
+            column. No row causes this error, and its message never contains a value of a row.
 
     Guarantees: whether a row is dropped, and how it is encoded, depends only on this row. If each
         row is a unit, adding or removing a row of the source changes at most one row of the table.
         With ``unit_column``, adding or removing all rows of one unit changes a limited number of
-        rows of the table that count as rows. In all cells together, it is at most ``max_rows``; in
-        one cell, it is at most the number that ``max_per_cell`` allows. Rows that are dropped
-        because they are outside the domain are included in these numbers. The proof is at
-        `Units.keep`. The unit also changes each count of units by 1, and each total of units by an
-        amount within its bounds, in at most ``max_rows`` cells. In one cell of the bound, at most
-        ``max_per_cell`` of these cells change. A row of a CSV file is a line, for any content of
-        the line (see `leastnoise._trusted.reading._files`).
+        rows of the table that count as rows: at most ``max_rows`` in all cells together, and at
+        most the number that ``max_per_cell`` allows in one cell. Rows that are dropped because they
+        are outside the domain are included in these numbers. The proof is at `Units.keep`. The unit
+        also changes each count of units by 1, and each total of units by an amount within its
+        bounds, in at most ``max_rows`` cells. Within one cell of the bound ``max_per_cell``, at
+        most ``max_per_cell`` of these cells change. Each line of a CSV file is one row, whatever
+        the line contains (see `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
         Malformed lines of a CSV file are dropped.
@@ -265,7 +264,7 @@ def read(
 
 
 def _file_selector(periods: PeriodFiles, domain: Domain) -> Callable[[SourceFile], bool]:
-    """Return a function that selects the files with rows of given periods (E16)."""
+    """Return a function that selects the files with rows of some periods (E16)."""
     column = domain.kind(periods.along).reading.column or periods.along
     encode = cell_encoder(domain.rule(periods.along))
     patterns = _PathPatterns(periods.patterns)
@@ -285,7 +284,7 @@ _Parts = tuple[str, ...]
 
 
 class _PatternForm(NamedTuple):
-    """The number of parts of a path pattern, and the parts without a wildcard."""
+    """The number of parts of a path pattern, and its parts without a wildcard."""
 
     length: int
     literal: tuple[int, ...]
@@ -298,8 +297,8 @@ class _PatternForm(NamedTuple):
 class _PathPatterns:
     """Compiled path patterns, which match a path like `PurePosixPath.match`.
 
-    The patterns are indexed by their parts without wildcards. If several patterns have these parts
-    at the same positions, as most do, one lookup finds all of them.
+    The patterns are indexed by their parts without wildcards. If several patterns have the parts
+    without wildcards at the same positions, as most patterns do, one lookup finds all of them.
 
     >>> patterns = _PathPatterns(["year=2024/month=0?/*", "*-2024.csv"])
     >>> patterns.matches("data/year=2024/month=03/a.csv"), patterns.matches("x/y-2024.csv")
@@ -412,7 +411,7 @@ def _count_usage(
     units: Units | None,
     amounts_kept_and_cut: Mapping[str, tuple[int, int]],
 ) -> RowUsage | None:
-    """Count the rows used, not used and cut; None if not requested.
+    """Count the rows that are used, not used and cut; None if not requested.
 
     Args:
         request: the request. It determines whether these numbers are requested and which tables are
@@ -441,17 +440,18 @@ def _append_group_rows(
     """Append to a table the rows that represent units in groups of cells.
 
     A row that represents a unit has the amount 1 in the measure that counts units, and 0 in other
-    measures. It does not count as a row.
+    measures. Such a row does not count as a row of the source.
 
     Args:
         cells: the cells of the rows, by attribute.
         values: the amounts of the rows, by measure.
         rows_counting: 1 for each row that counts as a row, and 0 for the other rows.
-        group_rows_by_measure: for each count of units in groups, the cells of its rows, by
-            attribute.
+        group_rows_by_measure: for each count of units in groups, the cells of the rows to be
+            appended, by attribute.
 
     Returns:
-        The arguments ``cells``, ``values`` and ``rows_counting``, extended by the further rows.
+        The arguments ``cells``, ``values`` and ``rows_counting``, with the additional rows
+        appended.
     """
     for name, group_rows in group_rows_by_measure.items():
         number = len(next(iter(group_rows.values())))
@@ -488,7 +488,7 @@ def _with_zeros(column: IntArray, count: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """All rows of a source after encoding, before rows of units are cut.
+    """All rows of a source, encoded but not yet bounded for each unit.
 
     Attributes:
         inside: which rows of the source are inside the domain.
@@ -597,7 +597,7 @@ def _append_rows(
 def _row_encoders(
     names: Sequence[str], request: CountRequest, parts: Sequence[Measure], units: Units | None
 ) -> list[tuple[str, Encoder]]:
-    """Return named encoders: for cells, then for amounts, then for the unit.
+    """Return the encoders of the cells, of the amounts and of the unit.
 
     Args:
         names: the columns of the attributes, of the measures and of the unit.
@@ -616,7 +616,7 @@ def _row_encoders(
 def _counted_rows(
     keep: BoolArray, is_inside: BoolArray, rows_of_measures: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
-    """Return a mask of the rows that count as rows, and one per unit measure.
+    """Return the masks of the rows that count, for rows and each unit measure.
 
     Args:
         keep: which rows of the source count as rows.
@@ -635,7 +635,7 @@ def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int]
     """Return the hidden cells that each published table excludes.
 
     Each entry maps attributes to the numbers of their hidden cells. The result is empty if every
-    row is in some table.
+    row is in at least one table.
     """
     tables = []
     for names in request.published or ():
@@ -649,7 +649,7 @@ def _filled_tables(domain: Domain, request: ReadRequest) -> tuple[dict[str, int]
 def _check_amounts_of_units(
     per_unit_measures: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
 ) -> None:
-    """Raise unless counts and totals of units have a unit and their attributes."""
+    """Raise if counts or totals of units lack the unit or their attributes."""
     attributes = chain.from_iterable(measure.attributes for measure in per_unit_measures.values())
     if per_unit_measures and not (units and {*attributes} <= {*sizes}):
         raise refuse(
@@ -693,7 +693,7 @@ def _in_hidden_cells(
 
 
 def _in_tables(is_inside: BoolArray, is_published: BoolArray | None) -> BoolArray:
-    """Return a mask of the source rows that are in a published table."""
+    """Return a mask of the source's rows that are in a published table."""
     in_tables = is_inside.copy()
     if is_published is not None:
         in_tables[is_inside] = is_published
@@ -720,9 +720,9 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
 
 
 def _unreadable(factors_of_measures: Sequence[Sequence[Measure]]) -> Encoders:
-    """Return encoders that mark the values of measures that are not numbers.
+    """Return encoders that mark the values of measures that are no numbers.
 
-    The count of used rows needs these marks.
+    The marks are needed to count the used rows.
     """
     summed = {part.column: part.reading for factor in factors_of_measures for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
@@ -735,7 +735,7 @@ def _row_usage(
     malformed_lines: int,
     hidden_cells: Sequence[BoolArray],
 ) -> RowUsage:
-    """Count the rows used, not used and cut, from masks of all rows (E8).
+    """Count the rows that are used, not used and cut, from masks of rows (E8).
 
     Args:
         used: which rows the domain keeps, with a number or a null in every measure.
@@ -774,7 +774,7 @@ def _check_bounds(
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Chooses the rows that carry the counts and totals of units (E12).
+    """Chooses the rows that represent units in counts and totals of units (E12).
 
     Attributes:
         units: the units of all rows of the source.
@@ -838,7 +838,7 @@ class UnitRows:
     def _chosen(
         self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
     ) -> BoolArray:
-        """Return a mask of the rows that carry the amounts of their units."""
+        """Return a mask of the rows that have the amounts of their units."""
         represents_unit = self._units_of_rows().choose_representatives(
             self.inside,
             [self.cells[attribute] for attribute in measure.attributes],
@@ -907,10 +907,10 @@ def check_source(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
-    """Raise an error before payment for a source that cannot be read.
+    """Raise an error, before anything is paid, if a source cannot be read.
 
-    The function refuses everything that `read` would refuse before it reads a row. It also refuses
-    columns of a type that no rule reads. It returns nothing about the opened source.
+    The function refuses every source that `read` would refuse before it reads a row. It also
+    refuses columns of a type that no rule reads. The function returns nothing about the source.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):
@@ -959,8 +959,8 @@ def open_columns(
     The names include the columns of attributes and of measures, and the column of the unit if there
     is one.
 
-    Raises an `InputError` for the same reasons as `read`, and also if a second table is not public
-    and is not joined on the column of the unit.
+    Raises an `InputError` for the same reasons as `read`, and also if a joined table is neither
+    public nor joined on the column of the unit.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column, unit_reading)
@@ -1019,7 +1019,8 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 def open_source(source: Any, columns: Sequence[str] | None = None) -> Source:
     """Open a source of any supported type, without reading rows.
 
-    If tables are joined in an engine, only ``columns`` are joined, or all columns with None.
+    If an engine joins tables, it joins only ``columns``; if ``columns`` is None, it joins all
+    columns.
     """
     # Import these libraries only when a source is opened, so that the command line starts quickly.
     if isinstance(source, (str, os.PathLike, CSV)):
@@ -1089,9 +1090,9 @@ def read_keys(
 
     An engine counts the keys if it can; otherwise they are read chunk by chunk.
 
-    The attribute is `Unknown` in the domain. A unit counts in at most ``max_rows`` keys, once in
-    each; the choice of its keys depends on no value. As for `leastnoise._trusted.reading.read`, no
-    row causes an error, and no error contains a value of a row.
+    The attribute is `Unknown` in the domain. A unit counts for at most ``max_rows`` keys, once for
+    each; the choice of these keys depends on no value. As for `leastnoise._trusted.reading.read`,
+    no row causes an error, and no error contains a value of a row.
 
     Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
         keys, each by 1.
@@ -1161,10 +1162,11 @@ def read_unit_sizes(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Return a table with one row per unit: its number of source rows (E15).
+    """Return a table with one row per unit: its number of rows (E15).
 
     Only the column of the unit is read. The row of a unit has the cell that the attribute's rule
-    assigns to the unit's number of rows in the source. The values of the unit's rows do not matter.
+    assigns to the unit's number of rows in the source. The values of the unit's rows in other
+    columns do not matter.
 
     Args:
         source: the source, as for `read`.
@@ -1176,13 +1178,13 @@ def read_unit_sizes(
         progress: the object that shows the progress of reading.
 
     Returns:
-        The table. Its ``max_rows`` is 1, because a unit has one row.
+        The table. The ``max_rows`` of the table is 1, because a unit has one row in it.
 
     Raises:
         InputError: as for `read`.
 
-    Guarantees: adding or removing all rows of a unit adds or removes one row, for any number of
-        rows of the unit. Changing them changes one row.
+    Guarantees: adding or removing all rows of a unit adds or removes one row of the table, whatever
+        the number of rows of the unit. Changing these rows changes one row of the table.
 
     Edge cases: rows whose unit is null belong to no unit, and are left out.
 
@@ -1234,14 +1236,15 @@ def joined_source(
 ) -> Source:
     """Join two open sources on a key, as one `Source`.
 
-    The source has the rows of the first table, with columns of both tables. The first table may
+    The result has the rows of the first table, with the columns of both tables. The first table may
     itself be a joined source.
 
-    If an engine joins the tables, it joins only ``columns``, or all columns with None. Raises an
-    `InputError` if a column of the keys is missing, or has values that cannot be compared.
+    If an engine joins the tables, it joins only ``columns``; if ``columns`` is None, it joins all
+    columns. Raises an `InputError` if a column of the keys is missing, or has values that cannot be
+    compared.
 
-    Guarantees: in columns of the second table, a row has the values of the only row there with the
-        same key. If there is no such row, it has nulls.
+    Guarantees: in the columns of the second table, a row has the values of the only row of that
+        table with the same key. If there is no such row, or more than one, it has nulls.
     """
     _check_join_key(first, joined.first_key)
     _check_join_key(second, joined.second_key)
@@ -1321,7 +1324,7 @@ def _joined_columns(joined: Joined, second: Source) -> list[str]:
 
 
 class PartnerRows:
-    """Finds, for rows of the first table, their rows in the second one.
+    """Finds, for each row of the first table, its partner in the second table.
 
     Args:
         second: the table.
@@ -1358,5 +1361,5 @@ class PartnerRows:
         return self._row[self._find(key_column)]
 
     def beside(self, partners: IntArray) -> list[IntArray]:
-        """Return the second table's codes for given partners; nulls for no partner."""
+        """Return the second table's codes for rows with these partners, or nulls."""
         return [column[np.maximum(partners, -1)] for column in self._columns]

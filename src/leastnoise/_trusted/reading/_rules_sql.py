@@ -1,10 +1,11 @@
-"""Write the tables of rules as SQL (E7).
+"""Express as SQL the rules that map values to cells (E7).
 
-The results are expressions of one row's values, and no value can make them fail.
+Each result is an expression of one row's values, and no value can make it fail.
 
-The module fails closed. If there is no expression for types of columns, long tables or unusual
-texts, the result is None, and the rows are read instead. Expressions are trees of sqlglot. SQLGlot
-writes and quotes the expressions for each engine. The labels refer to PROOFS-reading.md.
+The module fails closed: if it has no expression for the types of the columns, for a long table or
+for unusual texts, the result is None, and the rows are read instead. Expressions are trees of
+sqlglot. SQLGlot writes and quotes the expressions for each engine. The labels refer to
+PROOFS-reading.md.
 """
 
 import re
@@ -103,7 +104,7 @@ def _parse_template(template: str) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An SQL expression for a column's value, and the kind of its content.
+    """An SQL expression for a column's value, and the kind of this value.
 
     The content is text, an integer, days since 1970, and so on (`ContentKind`).
 
@@ -172,10 +173,10 @@ class Value:
 
 
 def prepare_value(rule: Rule, value: Value) -> Value | None:
-    """Return the value in the form that the rule's table compares, or None.
+    """Return SQL for a value in the form that the rule's table compares.
 
-    A query computes it first, because the expression of the cell uses it several times. The result
-    is None if rows must be read.
+    A query computes this form first, because the expression of the cell uses it several times. The
+    result is None if rows must be read.
 
     SQL compares texts unchanged. If a reading ignores blanks or capital letters, the rows are read.
 
@@ -223,8 +224,8 @@ def cell_of(
     must be read.
 
     For unknown categories, the result is the key that a value becomes. The key is null if the value
-    cannot be a key. Then ``is_valid_text`` returns the condition that a text from the database
-    engine is UTF-8 and has no NUL; None if this holds for every text.
+    cannot be a key. For unknown categories, ``is_valid_text`` returns the condition that a text
+    from the database engine is UTF-8 and has no NUL; None if every text satisfies this condition.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -437,7 +438,7 @@ def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
 def _bisect_cuts(
     number: Expression, thresholds: Sequence[int | float], cells: Sequence[int]
 ) -> Expression:
-    """Return nested CASEs that find the interval of a number by bisection.
+    """Return nested CASEs that find the cell of a number by bisection.
 
     The result is ``cells[k]``, where k is the number of thresholds that are at most the number.
     """
@@ -488,7 +489,7 @@ def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | 
 def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
     """Return SQL that converts a time to local microseconds since 1970.
 
-    A time far before or after the days of the attribute becomes another time on the same side.
+    A time far before or far after the days of the attribute becomes another time on the same side.
     """
     first = clock.first
     last = clock.last
@@ -596,7 +597,8 @@ def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> E
 def clipped(number: Expression, low: float, high: float) -> Expression:
     """Return SQL that clips a number to bounds.
 
-    Engines guarantee that they do not compute branches of CASE that do not apply.
+    CASE is used, because engines guarantee that they do not compute branches of CASE that do not
+    apply.
     """
     return sql(
         "CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END",
@@ -631,14 +633,14 @@ def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None
 
 
 def _key_form(value: Value) -> Expression | None:
-    """Return SQL for a value's text, as keys compare it; None if impossible."""
+    """Return SQL for the text by which a value is compared as a key, or None."""
     if value.content == "integer":
         return exp.cast(value.expression.copy(), "TEXT")
     return value.expression.copy() if value.content == "text" else None
 
 
 def _without_zero_decimals(text_expression: Expression) -> Expression:
-    """Return SQL that turns a text such as 12.00 into 12, and keeps others.
+    """Return SQL that turns a text such as 12.00 into 12, and keeps other texts.
 
     See `without_zeros`.
     """

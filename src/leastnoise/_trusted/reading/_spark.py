@@ -1,4 +1,4 @@
-"""Read data frames of Spark, on the session they belong to.
+"""Read data frames of Spark, in the session to which they belong.
 
 The executors count the rows, or the rows are collected as Arrow batches, one partition at a time.
 """
@@ -94,7 +94,7 @@ def open_spark(frame: Any) -> Source:
 def _batches(frame: Any) -> Iterator[Any]:
     """Yield all rows of a frame as Arrow batches, one partition at a time.
 
-    All partitions come together if the executors cannot run Python.
+    If the executors cannot run Python, all partitions are collected together.
     """
     import pyarrow as pa
 

@@ -50,8 +50,9 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     """Return the function that maps a value to the key of its unit or join (E6).
 
     The key of a value is its string form as the reading compares it. A text that is a whole number
-    followed by a point and zeros has the key of the whole number. The key of bytes that are not
-    text is the bytes. A null, a spelling of a null, and a value without a string form have no key.
+    followed by a point and zeros has the key of the whole number. If bytes are not text, the bytes
+    themselves are the key. A null, a spelling of a null, and a value without a string form have no
+    key.
 
     >>> key = key_reader(Reading(trim=True, ignore_case=True, nulls=["NA"]))
     >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
@@ -73,7 +74,7 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
 
 
 def key_text(form: str, reading: Reading) -> str:
-    """Return the text that a key is compared by, such as 17 for 17.00.
+    """Return the text by which a key is compared, such as 17 for 17.00.
 
     >>> key_text("17.00", Reading()), key_text("17.50", Reading())
     ('17', '17.50')
@@ -101,8 +102,8 @@ def key_number_encoder(
 
     A value without a key gets -1.
 
-    ``numbers`` holds the numbers so far. A new key gets the next number; with ``allow_new=False``
-    it gets -1.
+    ``numbers`` has the numbers of the keys that were found so far. A new key gets the next number;
+    with ``allow_new=False`` it gets -1.
 
     >>> numbers, key = {"a": 0}, key_reader(Reading())
     >>> key_number_encoder(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
@@ -127,7 +128,7 @@ def key_number_encoder(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class KeyColumn:
-    """The unit keys of some rows: an array of keys, and a position per row.
+    """The unit keys of some rows: an array of keys and each row's position.
 
     Attributes:
         keys: an Arrow array of the byte strings of `key_bytes`; a key may occur several times.
@@ -161,8 +162,9 @@ class UnitNumbers:
 
     Each key of a chunk first gets an entry: a number that belongs only to the rows with this key in
     the chunk. `number_keys` compares the keys of all entries and numbers the distinct keys;
-    `numbers_of` returns these numbers. Hash tables of pyarrow find equal keys; two keys count as
-    one only after a comparison of all their bytes (`_key_sets.py`). Each key is stored once.
+    `numbers_of` returns these numbers. Hash tables of pyarrow find equal keys; two keys are taken
+    to be equal only after all their bytes have been compared (`_key_sets.py`). Each key is stored
+    once.
 
     Args:
         reading: how the values of the unit's column are read.
@@ -204,7 +206,7 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether enough keys wait to be numbered now."""
+        """Whether so many keys are waiting that they should be numbered now."""
         stored_bytes = sum(keys.stored_bytes for keys in self._sets)
         waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
         return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
@@ -239,7 +241,8 @@ class UnitNumbers:
         """Return the unit number of every waiting key, in the order of entry.
 
         Args:
-            positions: for each of the three sets, the places of its waiting keys in the set.
+            positions: for each of the three sets of keys, the places of its waiting keys in the
+                set.
         """
         places_in_nonempty_sets = [
             of_set for of_set, keys in zip(positions, self._sets, strict=True) if len(keys)
@@ -373,7 +376,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
 
 
 def _is_among(byte_strings: Any, listed: Any) -> BoolArray:
-    """Return a Boolean Arrow array: whether each byte string is in a list."""
+    """Return, as an Arrow array, whether each byte string is in a list."""
     import pyarrow.compute as pc
 
     _, starts = DistinctTexts(byte_strings).bytes_and_starts()
@@ -410,7 +413,7 @@ def _keys_of_values(
 
 
 def _whole_numbers(data: Array) -> Array | None:
-    """Convert doubles to integers and NaN to 0; None if one is not whole.
+    """Convert doubles to integers, and NaN to 0; None if one is not an integer.
 
     A double that equals an integer has the same text as the integer (`value_as_text`).
     """
@@ -425,7 +428,7 @@ def _whole_numbers(data: Array) -> Array | None:
 
 
 def _keys_of_wholes(wholes: Array) -> Any:
-    """Return an Arrow array with the decimal digits of integers."""
+    """Return the keys of whole numbers: an Arrow array of decimal digits."""
     import pyarrow as pa
 
     wholes = wholes.astype(wholes.dtype.newbyteorder("="), copy=False)
@@ -438,7 +441,8 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
     """Return the keys of byte strings, in an Arrow array of the same length.
 
     Texts that are their own keys stay unchanged. If the reading ignores blanks or capital letters,
-    ASCII texts that have them are rewritten together. ``key`` reads all other texts one by one.
+    all ASCII texts with blanks or capital letters are rewritten at once. The function ``key`` reads
+    all other texts one by one.
     """
     import pyarrow.compute as pc
 
@@ -462,7 +466,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
 
 
 def _rewrite_ascii(texts: Any, is_ascii: BoolArray, reading: Reading) -> Any:
-    """Trim and lowercase ASCII texts, as far as the reading ignores these."""
+    """Trim and lowercase ASCII texts, if the reading ignores blanks and case."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -514,7 +518,7 @@ def _arrow_mask(flags: BoolArray) -> Any:
 
 
 def _byte_strings(values: Sequence[bytes | None]) -> Any:
-    """Convert byte strings to Arrow without pa.array, which loads pandas."""
+    """Convert byte strings to Arrow without pa.array, which imports pandas."""
     import pyarrow as pa
 
     content = [value or b"" for value in values]

@@ -1,4 +1,4 @@
-"""Bound the rows of units, and count the rows that are used, not used and cut.
+"""Bound the rows of units; count rows that are used, not used and cut.
 
 The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
@@ -109,14 +109,14 @@ class Units:
     def _cells_of_rows(self) -> IntArray:
         """Return the number of each row's cell, for the limit ``max_per_cell``.
 
-        Without such a bound, all rows have 0.
+        Without this limit, the number is 0 for all rows.
         """
         if not self._within:
             return np.zeros(len(self._unit_of_rows()), dtype=np.int64)
         return np.concatenate(self._cells)
 
     def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
-        """Number the cells of the limit ``max_per_cell``, for a chunk of rows."""
+        """Return the number of each row's cell for ``max_per_cell``, for a chunk."""
         cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
             # Beyond int64, two cells may get the same number and share one bound, which is safe.
@@ -144,16 +144,17 @@ class Units:
             A mask over all rows added.
 
         Guarantees (stability): let each row have a random key, drawn independently of everything
-            else. Let a unit keep its k rows with the smallest keys. Take two sources, of which one
-            also has the rows of one more unit, and give every common row the same key in both. This
-            couples the two runs; each run keeps its distribution. Whether a row of another unit is
-            kept depends only on the keys of that unit's rows. So it is the same in both sources. At
-            most k rows of the additional unit are kept. So the kept rows differ by at most k. Each
-            kept row is then encoded or dropped by a function of only that row. This removes rows in
-            both tables and adds none. So the encoded tables also differ by at most k rows. A
-            mechanism that is private for every pair of tables at this distance is private for every
-            fixed choice of keys. Hence it is private on average over them. Replacing a unit means
-            removing one and adding one: at most 2k rows change.
+            else. Let a unit keep its k rows with the smallest keys. Take two sources that are
+            equal, except that one of them also has the rows of one more unit. Give every common row
+            the same key in both. This couples the two runs; each run keeps its distribution.
+            Whether a row of another unit is kept depends only on the keys of that unit's rows. So
+            this row is kept in both sources or in neither. At most k rows of the additional unit
+            are kept. So the kept rows differ by at most k. Each kept row is then encoded or dropped
+            by a function of only that row. Dropping removes rows from both tables and adds none. So
+            the encoded tables also differ by at most k rows. A mechanism that is private for every
+            pair of tables at this distance is private for every fixed choice of keys. Hence it is
+            also private on average over the keys. Replacing a unit means removing one and adding
+            one: at most 2k rows change.
 
             With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
             the smallest keys. Of these rows, it keeps the k rows with the smallest keys. This too
@@ -165,10 +166,11 @@ class Units:
 
             Rows without a unit are dropped. If together they were one unit, any number of people
             would share its k rows. If each were a separate unit, one person could have more than k
-            rows. Rows of this kind are dropped, so a change of such a row affects no other row.
+            rows. Because rows without a unit are dropped, a change of such a row affects no other
+            row.
 
-        Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In that case
-            the earlier row comes first, and the proof above still holds.
+        Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In this
+            case, the earlier row comes first, and the proof above remains valid.
         """
         units = self._open_rows()
         if is_selectable is not None:
@@ -195,7 +197,7 @@ class Units:
         name: str | None,
         rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
-        """Return a mask of the rows that fit their unit's bound or allowance (E14).
+        """Return a mask of the rows within their unit's bound or allowance (E14).
 
         Args:
             keys: the random key of each row; rows with smaller keys are preferred.
@@ -203,7 +205,7 @@ class Units:
             units: the unit of each row.
             name: the measure of units for which these rows are chosen; None for rows that count as
                 rows.
-            rows: which rows of the source these are.
+            rows: a mask or a slice that selects these rows among the rows of the source.
         """
         if self._series is None:
             return _smallest_in_group(keys, most, units)
@@ -217,11 +219,12 @@ class Units:
     def count_period_use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
         """Count the rows that each unit uses in each open period of a series.
 
-        The result is None without an allowance.
+        The result is None if there is no allowance.
 
         Args:
-            is_counted: masks over all added rows. The key None has the rows that count as rows.
-                Each count or total of units has the rows that were chosen for it.
+            is_counted: masks over all added rows. The mask with the key None marks the rows that
+                count as rows. The mask of a count or total of units marks the rows that were chosen
+                for it.
         """
         if self._series is None:
             return None
@@ -262,9 +265,9 @@ class Units:
 
         The mask, of integers 0 and 1, marks one row of a unit in each of its cells.
 
-        Rows of a unit in one cell count once towards ``most_cells``, and towards a bound on the
-        rows in cells of other attributes. If a unit has more cells than ``most_cells``, random keys
-        choose ``most_cells`` of them.
+        Several rows of a unit in one cell count once towards ``most_cells``, and once towards a
+        bound on the rows in cells of other attributes. If a unit has more cells than
+        ``most_cells``, random keys choose ``most_cells`` of them.
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -276,9 +279,9 @@ class Units:
                 (E14).
             hidden_cell_counts: the number of hidden cells that each of these rows is in. Rows in
                 fewer hidden cells are chosen first, so that rows with a value represent a unit.
-            is_selectable: a mask of the rows that may be chosen. For a count, a row may be chosen
-                if it is in none of the hidden cells of these attributes; for totals, if it has a
-                value. None if all rows may be chosen.
+            is_selectable: a mask of the rows that may be chosen. For a count of units, a row may be
+                chosen if it is in none of the hidden cells of these attributes. For totals of
+                units, it may be chosen if it has a value. None if all rows may be chosen.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -330,7 +333,7 @@ class Units:
         hidden_cell_counts: IntArray,
         is_selectable: BoolArray,
     ) -> dict[str, Array]:
-        """Return the cells, by attribute, of one row for each group of a unit (E12).
+        """Return the cells, by attribute, of one row for each unit and group (E12).
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -406,9 +409,9 @@ class Units:
         is_selectable: BoolArray,
         most_per_cell: int,
     ) -> int:
-        """Return the amount that clipping and limits take from unit totals (E8).
+        """Return the amount that clipping and limits cut from unit totals (E8).
 
-        For a unit, at most ``most_per_cell`` times the number of its chosen rows is counted.
+        At most ``most_per_cell`` times the number of a unit's chosen rows is counted for the unit.
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -416,7 +419,7 @@ class Units:
                 rows.
             totals: for each of these rows the total of its unit in its cell.
             amounts: the amount of each of these rows; it is 0 unless the row was chosen.
-            is_chosen: the rows that have the totals of their units.
+            is_chosen: a mask of the rows that have the totals of their units.
             is_selectable: whether each of these rows may have been chosen.
             most_per_cell: the largest cut amount for each chosen row.
 
@@ -479,7 +482,7 @@ class Units:
 
 
 class _SeriesRows:
-    """The period of each row, and the rows that units used in closed ones (E14).
+    """The period of each row, and the rows used in closed periods (E14).
 
     Args:
         allowance: the allowance of the units in all periods of a series.
@@ -516,7 +519,7 @@ class _SeriesRows:
     def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
         """Return the digest of each unit; a series identifies the unit by it.
 
-        Digests are ordered by unit number.
+        The digests are in the order of the unit numbers.
         """
         if len(self._digests) != len(numbers):
             self._digests = tuple(map(self._before.digest, numbers.keys()))
@@ -559,7 +562,7 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
 
 
 def _rank_keys(keys: npt.NDArray[np.uint64], hidden_cell_counts: Array) -> npt.NDArray[np.uint64]:
-    """Rank random keys, so that rows in fewer hidden cells come first."""
+    """Replace random keys by ranks in which rows in fewer hidden cells are first."""
     order = np.lexsort((keys, hidden_cell_counts))
     ranks = np.empty_like(keys)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
@@ -594,9 +597,9 @@ def _smallest_in_group(
 ) -> BoolArray:
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
-    ``most`` is one number, or an array with a number for every row, equal within a group. Rows with
-    a smaller number in ``period_of_row`` come first, regardless of their keys. Among rows with
-    equal keys the earlier row comes first.
+    ``most`` is one number, or an array with a number for every row; the rows of a group have the
+    same number. Rows with a smaller number in ``period_of_row`` come first, regardless of their
+    keys. Among rows with equal keys the earlier row comes first.
     """
     if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)
@@ -615,15 +618,15 @@ def _smallest_in_group(
 def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
-    The function joins the number of a row's group and the first bits of its key in one integer.
-    These integers are sorted. In each group, the integer at position ``most`` is the limit, and
-    rows up to the limit are chosen. If the next integer of a group equals the limit, the rows of
-    that group are sorted by their whole keys.
+    The function combines the number of a row's group and the first bits of the row's key in one
+    integer. These integers are sorted. In each group, the integer at position ``most`` is the
+    limit, and rows up to the limit are chosen. If the next integer of a group equals the limit, the
+    rows of that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.
         most: at least 1.
-        group: the group of each row, from -1 on.
+        group: the number of each row's group, at least -1.
     """
     sizes = _count_groups(group, int(group.max(initial=-1)) + 1)
     exceeds = sizes > most
@@ -638,7 +641,7 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
     ]
 
     def packed(block: slice) -> tuple[Numbers, npt.NDArray[np.uint64]]:
-        """Return each row's group number, and this number joined with key bits."""
+        """Return each row's group number, and this number combined with key bits."""
         numbers = number.take(group[block] + 1)
         shifted = numbers.astype(np.uint64) << np.uint64(64 - group_bits)
         return numbers, shifted | (keys[block] >> np.uint64(group_bits))
@@ -682,9 +685,10 @@ def _count_groups(group: Array, groups: int) -> IntArray:
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Number the combinations of several grouping criteria; return one per row.
+    """Number the combinations of several grouping criteria, for each row.
 
-    Numbers begin at -1 or 0. The result is None if there are too many combinations for 64 bits.
+    The smallest number is -1 or 0. The result is None if there are too many combinations for 64
+    bits.
     """
     if len(groups) == 1:
         return groups[0]
@@ -695,7 +699,7 @@ def _group_numbers(*groups: Array) -> Array | None:
 
 
 def _combined_groups(*groups: Array) -> IntArray | None:
-    """Encode each row's groups as one integer; None if 64 bits are too few."""
+    """Combine each row's groups in one integer; None if 64 bits are too few."""
     combined = np.zeros(len(groups[0]), dtype=np.int64)
     combinations = 1
     for group in groups:
@@ -758,10 +762,10 @@ class RowUsage:
     Attributes:
         used: the number of rows that count for their unit and that the domain keeps.
         unused: the number of other rows that count for their unit.
-        cut: the number of cut rows, summed over units. Each row that counts accounts for at most
-            ``MOST_CUT`` cut rows.
-        lacking: for each attribute that only some tables use, a difference over the used rows that
-            were drawn for it: the rows without a value minus the rows with a value.
+        cut: the number of cut rows, summed over units. For each row that counts, at most
+            ``MOST_CUT`` cut rows are counted.
+        lacking: for each attribute that only some tables use, the difference of two numbers of used
+            rows that were drawn for it: the rows without a value minus the rows with a value.
         amounts: for each total of units, two sums in its units: the absolute amounts that count,
             and the amounts that clipping and the limit of cells take away from each unit
             (`cut_limit`).
@@ -775,7 +779,7 @@ class RowUsage:
 
 
 def kept_amount(name: str) -> str:
-    """Return the name of the measure of the amounts that a unit total counts.
+    """Return the name of the measure for a unit total's counted amounts.
 
     >>> kept_amount("revenue")
     'kept of revenue'
@@ -784,7 +788,7 @@ def kept_amount(name: str) -> str:
 
 
 def cut_amount(name: str) -> str:
-    """Return the name of the measure for a unit total's amounts that are cut.
+    """Return the name of the measure for a unit total's cut amounts.
 
     >>> cut_amount("revenue")
     'cut of revenue'
@@ -805,7 +809,7 @@ def cut_limit(largest: int) -> int:
 
 
 def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = None) -> Domain:
-    """Return the domain of the table of rows used, not used and cut.
+    """Return the domain of the table of used, unused and cut rows.
 
     Args:
         attributes: the number of attributes that only some tables use.
@@ -840,7 +844,7 @@ def usage_table(
     max_rows: int,
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> Table:
-    """Return the `Table` of rows used, not used and cut, and of amounts cut.
+    """Return the `Table` of used, unused and cut rows, and of cut amounts.
 
     Args:
         usage: the private numbers.
@@ -850,11 +854,12 @@ def usage_table(
         totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
-        -1 to at most one attribute. So a unit changes each of the two by at most ``max_rows``, and
-        represents at most ``MOST_CUT`` cut rows. All its rows may be in one of the cells:
-        ``max_per_cell`` of the main table concerns other cells. A unit has a total in at most
-        ``max_rows`` cells. For each of these cells, it changes the kept amounts by at most the
-        largest amount, and the cut amounts by at most `cut_limit`.
+        -1 to at most one attribute. So a unit changes each of the two cells by at most
+        ``max_rows``, and at most ``MOST_CUT`` cut rows are counted for each of its rows that count.
+        All rows of the unit may be in one of the two cells, because ``max_per_cell`` of the main
+        table limits rows in other cells. A unit has a total in at most ``max_rows`` cells. For each
+        of these cells, it changes the kept amounts by at most the largest amount, and the cut
+        amounts by at most `cut_limit`.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']),
@@ -878,7 +883,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Count, by attribute, drawn rows without a value minus rows with one (E8).
+    """Count, for each attribute, rows without a value minus other rows (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, a mask of the used rows that are
@@ -886,8 +891,8 @@ def lacking_rows(
         entropy_bytes: returns a given number of random bytes.
 
     Returns:
-        For each attribute, take the rows drawn for it. The result is the number of these rows in
-        the hidden cell, minus the number of the other rows.
+        One number for each attribute: among the rows drawn for the attribute, the number of rows in
+        the hidden cell minus the number of other rows.
 
     >>> lacking_rows([np.array([True, True, False])], bytes)
     (1,)

@@ -107,10 +107,11 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Convert a value other than text to a float; NaN for null, None otherwise.
+    """Convert a value that is not text to a float; NaN for null, None if invalid.
 
-    A float32 becomes the double of its shortest decimal. A number beyond all doubles becomes an
-    infinity. The result is None for an infinity, and for a value that is not a number.
+    A float32 is converted to the double that is nearest to its shortest decimal. A number that is
+    too large for a double becomes an infinity. The result is None for an infinity, and for a value
+    that is not a number.
 
     >>> number(np.float32(0.7)), number(True), number(None), number([]), number(10**400)
     (0.7, 1.0, nan, None, inf)
@@ -158,8 +159,8 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
     The function returns NaN for ``nan``, and None for a text that is not a number.
 
-    The forms are listed in the table in docs/spec.md. The forms are the same under every reading;
-    the reading adds its decimal mark, its mark of thousands and its currency signs.
+    The forms are listed in the table in docs/spec.md. These forms are the same for every reading,
+    except that a reading has its own decimal mark, mark of thousands and currency signs.
 
     >>> read = text_number(Reading())
     >>> [read(form) for form in ("17.50", "(5)", "5-", "2e3", " 7 ", "inf", "1,5", "--5", "NaN")]
@@ -204,7 +205,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
     """Return a function that converts a value of any type to a number.
 
-    See `number` and `text_number`.
+    The conversions are those of `number` and `text_number`.
 
     >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
     >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5), read("")
@@ -232,8 +233,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 def value_as_text(value: object) -> str | None:
     """Return the normalised text of a value; None for null and for other types.
 
-    Equal values of one type have the same text, and so has one instant in different time zones.
-    Bytes that are UTF-8 have the text that they encode.
+    Equal values of one type have the same text. An instant has the same text in all time zones.
+    For bytes that are UTF-8, the result is the text that they encode.
 
     >>> values = 17.0, 0.5, True, dt.date(2024, 5, 1), dt.datetime(2024, 5, 1, 13, 45), [1]
     >>> tuple(value_as_text(value) for value in values)
@@ -344,8 +345,8 @@ def changes_of_clock(
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return when a time zone's offset from UTC changes, and the offsets.
 
-    The times are UTC seconds, from one bound to another. The result has one more offset than times.
-    The result is None for a span of over 101 years.
+    The times are UTC seconds between two bounds. The result has one more offset than times. The
+    result is None for a span of over 101 years.
 
     The offset is checked at every hour; no clock changes forward and back within one hour.
 
@@ -398,7 +399,8 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
     Texts are read by a pattern, and numbers by their unit.
 
     The function returns seconds since 1970, and whether these are in UTC instead of the attribute's
-    time zone; None for a null. If a value is not a time, its seconds are beyond all days.
+    time zone; None for a null. If a value is not a time, its seconds are outside the days of every
+    attribute.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
@@ -441,7 +443,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
 
 
 def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
-    """Return the seconds since 1970 of a matched text, and if they are in UTC.
+    """Return the seconds since 1970 of a matched text, and whether in UTC.
 
     Raises an error if there is no such time.
     """
@@ -487,8 +489,8 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     Each entry is read separately.
 
     Days since 1899-12-30 are first rounded to thousandths of a second, because files store them as
-    shortened decimals. Numbers beyond all days remain beyond all days, on the same side; NaN and
-    the infinities have no day.
+    shortened decimals. A number that is outside all days is converted to seconds outside all days
+    on the same side; NaN and the infinities have no day.
 
     >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
     [1547562600, 1547510400]
@@ -511,7 +513,8 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) -> IntArray:
     """Convert UTC seconds to the local clock time of a time zone.
 
-    Only the entries marked by ``is_selected`` are converted; all others are arbitrary.
+    Only the entries marked by ``is_selected`` are converted; all other entries of the result are
+    arbitrary.
     """
     instants, where = np.unique(seconds[is_selected], return_inverse=True)
     shown = seconds.copy()
@@ -522,7 +525,7 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) ->
 
 
 def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
-    """Return how many seconds a clock is ahead of UTC at a time."""
+    """Return how many seconds a zone's clock is ahead of UTC at some time."""
     # Beyond the calendar, and so outside the domain of every attribute.
     if not -62_000_000_000 < second < 253_000_000_000:
         return 0

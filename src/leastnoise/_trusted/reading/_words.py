@@ -1,7 +1,7 @@
 """Represent byte strings of at most 7 bytes as whole numbers (E2 of PROOFS-reading.md).
 
 The integer of a byte string is its bytes, read as a little-endian number, plus 256^length.
-Different byte strings have different integers, which are compared faster than bytes.
+Different byte strings have different integers, and integers are compared faster than bytes.
 """
 
 from typing import Any, NamedTuple
@@ -23,10 +23,10 @@ _SMALL_WORDS = 1 << 17
 
 
 def words_of(text: Bytes, begins: Array, lengths: Array) -> Words:
-    r"""Encode short byte strings, which are slices of a text, as integers.
+    r"""Encode short byte strings, which are slices of one text, as integers.
 
     Args:
-        text: the bytes, with `WORD` further bytes at the end, which do not matter.
+        text: the bytes, followed by `WORD` additional bytes with any content.
         begins: the position at which each byte string begins in the text.
         lengths: the number of bytes of each; all are below `WORD`.
 
@@ -85,7 +85,7 @@ def word_pairs_of(text: Bytes, begins: Array, lengths: Array) -> WordPairs:
     r"""Encode byte strings of 8 to 15 bytes, slices of a text, as integer pairs.
 
     Args:
-        text: the bytes, with `WORD` further bytes at the end, which do not matter.
+        text: the bytes, followed by `WORD` additional bytes with any content.
         begins: the position at which each byte string begins in the text.
         lengths: the number of bytes of each, from `WORD` to 15.
 
@@ -102,8 +102,8 @@ def bytes_of(words: Words) -> tuple[Bytes, IntArray]:
     """Decode integers to byte strings; return all bytes and the start offsets.
 
     Returns:
-        All bytes joined, and the position at which each byte string begins. A last position is the
-        end of the last byte string.
+        The concatenated bytes, and the position at which each byte string begins. The array of
+        positions ends with the end of the last byte string.
 
     >>> content, starts = bytes_of(np.array([326, 1, 333], dtype=np.uint64))
     >>> content.tobytes(), starts.tolist()
@@ -139,7 +139,7 @@ def distinct_words(words: Words) -> tuple[Words, IntArray]:
 
 
 def arrow_words(words: Words) -> Any:
-    """Convert integers to an Arrow array without pa.array, which loads pandas."""
+    """Convert integers to an Arrow array without pa.array, which imports pandas."""
     import pyarrow as pa
 
     buffer = pa.py_buffer(np.ascontiguousarray(words))

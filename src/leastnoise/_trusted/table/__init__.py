@@ -1,4 +1,4 @@
-"""Encoded private rows, or counts of them, behind an opaque handle."""
+"""Opaque handles on encoded private rows, or on counts of them."""
 
 from leastnoise._trusted.table._allowance import (
     DIGEST_BYTES,

@@ -1,4 +1,4 @@
-"""Remember the rows that each unit has used in closed periods.
+"""Store how many rows each unit has used in the closed periods of a series.
 
 A series may bound the rows of a unit in all its periods together. A unit then has an allowance: the
 bound minus the rows that it has used. Readers keep no more rows of a unit than its allowance. When
@@ -32,8 +32,8 @@ class UsedRows:
         periods: the number of closed periods.
         units: the distinct digests of all units that have used a row.
         counts: int64 arrays of shape (units,). The array with the key None has the number of rows
-            that each of these units has used. Each other array belongs to a count or total of
-            units, and has the number of cells.
+            that each of these units has used. Every other array has the number of cells that each
+            unit has used in a count or total of units.
 
     >>> UsedRows.none(bytes(16)).periods
     0
@@ -65,7 +65,8 @@ class UsedRows:
     def used_by_units(self, digests: Sequence[bytes], measure: str | None) -> IntArray:
         """Return the number of rows, or of cells, that each of these units has used.
 
-        If ``measure`` names a count or total of units, a unit uses cells; None for rows.
+        If ``measure`` names a count or total of units, cells are counted; if it is None, rows are
+        counted.
         """
         used = np.zeros(len(digests), dtype=np.int64)
         if measure in self.counts:
@@ -86,15 +87,15 @@ class UsedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PeriodUse:
-    """The number of rows in a table, by unit and open period; private.
+    """The private number of rows of a table, by unit and open period.
 
     Attributes:
         before: the rows that units had used before this table.
         most: the bound on the rows of a unit in all periods.
         units: the digests of the units of the table.
-        uses: for each count or total of units, and for rows (None), three int64 arrays of one
-            length: the position of a unit in ``units``, an open period, and the number of rows of
-            the table that this unit uses in this period.
+        uses: for each count or total of units, and for rows (None), three int64 arrays of equal
+            length. Each entry states the position of a unit in ``units``, an open period, and the
+            number of rows of the table that this unit uses in this period.
     """
 
     before: UsedRows
@@ -106,7 +107,8 @@ class PeriodUse:
         """Return the record of used rows after the first ``periods`` periods.
 
         Args:
-            periods: the number of closed periods; at least their number before the table was read.
+            periods: the number of closed periods; at least the number of periods that were closed
+                before the table was read.
 
         Raises:
             InternalError: a unit has used more rows than the bound, or ``periods`` is smaller than
@@ -175,7 +177,7 @@ class RowAllowance(Immutable):
 
 
 def used_rows(allowance: RowAllowance) -> UsedRows:
-    """Return the record behind a handle; only for readers and the kernel.
+    """Return the used rows behind a handle; only for readers and the kernel.
 
     >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
     ()

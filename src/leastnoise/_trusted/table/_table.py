@@ -33,8 +33,8 @@ class Columns:
     Attributes:
         codes: for each attribute that was read, the cell of every row.
         values: for each measure that was read, the amount of every row in units. The key None, if
-            present, has 1 for each row that counts as a row. It has 0 for a row that counts only
-            for its unit.
+            present, has 1 for each row that counts as a row. The array has 0 for a row that counts
+            only for its unit.
         rows: the number of rows.
         use: the rows that units use in each period, if a series bounds the rows of a unit in all
             periods; None for other tables.
@@ -51,8 +51,8 @@ class Counted:
     """Private marginals of rows that stay in their database.
 
     Attributes:
-        tables: marginals, flat and row-major in the order of their attributes: rows, or units of a
-            measure.
+        tables: the marginals, as flat arrays in row-major order of their attributes. They count
+            rows, or are in units of a measure.
     """
 
     tables: Mapping[TableKey, IntArray]
@@ -63,9 +63,9 @@ class Keyed:
     """Private keys, and the number of units that have each key.
 
     Attributes:
-        keys: distinct texts, in an order without meaning.
-        units: the number of units of each key, an int64 array. It is at least 1, because keys
-            without a unit are not listed.
+        keys: distinct texts; their order has no meaning.
+        units: the number of units of each key, an int64 array. Each number is at least 1, because
+            keys without a unit are not listed.
     """
 
     keys: tuple[str, ...]
@@ -92,11 +92,11 @@ def open_content(handle: object, *kinds: type) -> Any:
 
     Args:
         handle: a table.
-        kinds: the allowed classes of contents among `Columns`, `Counted` and `Keyed`; without any,
-            rows.
+        kinds: the allowed classes of contents among `Columns`, `Counted` and `Keyed`; if there are
+            none, only rows are allowed.
 
     Raises:
-        InternalError: the handle has other contents.
+        InternalError: the contents of the handle are of another class.
 
     >>> open_content(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
@@ -134,9 +134,9 @@ class Table(Immutable):
         unit_column: the column whose values are the privacy units; None if every row is a unit.
         max_rows: the largest number of rows of one unit in the table.
         max_per_cell: the largest number of them in one cell; None without such a bound.
-        rows: the number of rows. It is needed if no column was read, because then only the total is
-            requested.
-        counting: 1 for every row that counts as a row, and 0 for a row that only has an amount of
+        rows: the number of rows. This number is needed if no column was read, because only the
+            total can then be requested.
+        counting: 1 for every row that counts as a row, and 0 for a row that has only an amount of
             its unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, which counts the used and the unused rows of the
             source; None if it was not requested.
@@ -145,15 +145,15 @@ class Table(Immutable):
 
     Attributes:
         domain: the public domain.
-        attributes: the attributes that were read, in the order of the domain. Other attributes
-            dropped no row and cannot be counted.
+        attributes: the attributes that were read, in the order of the domain. No row was dropped
+            because of another attribute, and no other attribute can be counted.
         measures: the measures that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
         max_per_cell: as above.
         usage: as above.
-        read_on: the day (UTC) on which reading began. The budget of a period pays only for rows
-            that were read in that period.
+        read_on: the day (UTC) on which reading began. If the budget has periods, the budget of a
+            period pays only for rows that were read in that period.
 
     Raises:
         InternalError: the columns do not fit the domain. This is a fault of the encoder; the
@@ -263,7 +263,7 @@ class Table(Immutable):
     ) -> "Table":
         """Return a handle on private marginals that a database has counted.
 
-        A row that one of these attributes drops is in no marginal.
+        If one of these attributes drops a row, the row is in no marginal.
 
         Args:
             domain: the public domain.
@@ -411,8 +411,8 @@ class Table(Immutable):
 def set_reading_day(table: Table, day: date) -> Table:
     """Set the day on which the reading of a new table began; return the table.
 
-    Its usage table gets the same day. Only readers may call the function, before they return the
-    table.
+    The table of its usage gets the same day. Only readers may call the function, before they return
+    the table.
 
     >>> set_reading_day(Table(ln.Domain(sex=["F", "M"]), {"sex": [0]}), date(2026, 11, 30)).read_on
     datetime.date(2026, 11, 30)
@@ -484,15 +484,15 @@ def _read_only_copy(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
 
 
 def _is_within_bounds(measure: Measure, amounts: Values, value_counts: Values | None) -> BoolArray:
-    """Return which amounts a measure allows.
+    """Return a mask of the amounts that a measure allows.
 
-    The values are amounts within bounds, or 0 without a value.
+    Allowed are the amounts within the bounds, and 0 for a row without a value.
 
     Args:
         measure: the measure with the bounds, in units.
-        amounts: one of each row, in units.
-        value_counts: 1 for each row with a value, and 0 for other rows; None where the table does
-            not have them. A row may then have 0 in any case.
+        amounts: the amount of each row, in units.
+        value_counts: 1 for each row with a value, and 0 for other rows; None if the table does not
+            have this measure. The amount 0 is then always allowed.
     """
     is_within = (amounts >= measure.low_units) & (amounts <= measure.high_units)
     is_zero = amounts == 0

@@ -1,4 +1,4 @@
-"""Locations, declared types and failed connections; no value is read here.
+"""Helpers for locations, declared types and failed connections.
 
-A release stays private if this code is wrong. Each file says why.
+A release stays private if this code is wrong, because it reads no value. Each file says why.
 """

@@ -1,4 +1,4 @@
-"""The content of a source's columns, by their declared types.
+"""Derive the kind of a source's values from the declared column types.
 
 CSV files and Python objects have no declared types. This file is not trusted: it reads no value.
 """
@@ -14,9 +14,9 @@ from leastnoise._trusted.domain import Holds
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
     """Return the kind of value that each column holds in all files.
 
-    For each column, files in which it has only nulls are ignored. If a column has only nulls in all
-    files, no file is ignored. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column
-    is not in the result if files disagree on it.
+    For each column, a file is ignored if the column has only nulls in it, unless the column has
+    only nulls in all files. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column is
+    not in the result if files disagree on it.
 
     >>> common_value_types(
     ...     [{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}, {"a": "nulls"}]

@@ -1,7 +1,8 @@
 """Explain why a connection to PostgreSQL failed.
 
-This file is not trusted: it chooses among fixed sentences. The sentences name parts of the URL, but
-not the password. They do not quote the server's text, which may contain a query or a row.
+This file is not trusted, because it only chooses among fixed sentences. The sentences name parts of
+the URL, but not the password. They do not quote the server's text, which may contain a query or a
+row.
 """
 
 import re
@@ -75,8 +76,8 @@ class _Address:
     def of(cls, url: str) -> "_Address":
         """Parse a URL of PostgreSQL into host, port, role and database.
 
-        A password with an unescaped character could be mistaken for another part. If this is
-        possible, all parts are None.
+        If a password has an unescaped character, a part of it could be mistaken for another part of
+        the URL. If this is possible, all parts are None.
         """
         try:
             parts = urlsplit(url)
@@ -94,7 +95,7 @@ class _Address:
         )
 
     def describe(self, part: str) -> str:
-        """Return the name of a URL part and, if certainly no password, its value."""
+        """Return the name of a URL part, with its value if that is no password."""
         value = getattr(self, part, None)
         if value is None or not _PLAIN.fullmatch(value):
             return f"the {part}"
@@ -102,7 +103,7 @@ class _Address:
 
 
 def check_scheme(url: str, name: str) -> None:
-    """Raise `InputError` if a URL is not of PostgreSQL.
+    """Raise `InputError` unless a URL is a PostgreSQL URL.
 
     Args:
         url: the URL.
@@ -123,7 +124,7 @@ def explain_failure(url: str, error_text: str) -> str | None:
         error_text: the text of the driver's error; messages do not repeat it.
 
     Returns:
-        Two sentences; None if the cause is not known.
+        An explanation of two sentences; None if the cause is not known.
 
     >>> explain_failure("postgresql://ann@db.example/visits", 'FATAL:  role "ann" does not exist')
     "the role 'ann' of its URL is refused. The server does not know the role, or the role ..."

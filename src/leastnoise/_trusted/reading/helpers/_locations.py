@@ -1,4 +1,4 @@
-"""The location of data, as users state it.
+"""Define how users state the location of data.
 
 The module covers the files of a path, layouts of CSV files, tables of databases, joins, and
 messages about them.
@@ -161,10 +161,10 @@ class CSV:
         path: the path of a file, of a folder, or a pattern.
         delimiter: the ASCII character between fields; None for the most frequent of comma,
             semicolon, tab and bar in the header.
-        encoding: ``"utf-8"``, or an encoding of one byte a character such as ``"latin-1"`` or
-            ``"cp1252"``.
+        encoding: ``"utf-8"``, or an encoding with one byte for each character, such as
+            ``"latin-1"`` or ``"cp1252"``.
         header: True if the first line has the names of the columns. Otherwise a list of the names;
-            then every line is a row.
+            every line is then a row.
 
     Raises:
         InputError: an argument cannot be used.
@@ -260,8 +260,8 @@ def _encoding(name: object) -> str:
 def _characters(encoding: str) -> str:
     """Return the character of each byte in an encoding; U+FFFE if it has none.
 
-    The result is empty for encodings with several bytes a character, and for encodings that differ
-    from ASCII below 128.
+    The result is empty for encodings that have several bytes for a character, or that differ from
+    ASCII below 128.
     """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
@@ -279,7 +279,7 @@ def _characters(encoding: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTable:
-    """A table or view of a database, and the place of its connection.
+    """A database table or view, and the environment variable with its URL.
 
     Args:
         table: the name in the form that the database stores, such as ``"visits"`` or
@@ -289,8 +289,8 @@ class DatabaseTable:
             spec, plan, log or release contains the URL, because it may contain a password.
 
     Raises:
-        InputError: the name has another form, or the connection is not the name of an environment
-            variable.
+        InputError: the name of the table is not in this form, or the connection does not name an
+            environment variable.
 
     >>> ln.DatabaseTable("public.visits", "env:VISITS_URL").parts
     ('public', 'visits')
@@ -328,12 +328,12 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joined:
-    """A table joined with the columns of a second table, as visits with patients.
+    """A table with columns of a second table, such as visits with patients.
 
     Each row of the first table gets the columns of its partner. The partner is the only row of the
     second table with the same key. If no row or several rows have this key, those columns are null,
-    and the attributes' policies for nulls apply. Keys are compared like units, by their string
-    forms: 17.0 is equal to 17. A null is not a key.
+    and the attributes' policies for nulls apply. Keys are compared by their string forms, as units
+    are: 17.0 is equal to 17. A null is not a key.
 
     Args:
         data: the first table, whose rows are counted. It is any source that `leastnoise.release`
@@ -343,12 +343,12 @@ class Joined:
         on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
             first table and ``id`` in the second.
         columns: the requested columns of the second table; None for all columns but its key.
-        public: whether everyone may know the content of the second table. Otherwise the privacy
-            unit must be the join column of the first table. Then a row of the second table belongs
-            to the same unit as the rows with which it is joined.
+        public: whether the content of the second table may be known to everyone. Otherwise the
+            privacy unit must be the join column of the first table. Then a row of the second table
+            belongs to the same unit as the rows with which it is joined.
         reading: which spellings of a key are nulls, and whether blanks and capital letters
-            distinguish keys. If the second table is not public, it must equal the reading of the
-            unit (``Privacy.unit_reading``).
+            distinguish keys. If the second table is not public, this reading must equal the reading
+            of the unit (``Privacy.unit_reading``).
 
     Attributes:
         first_key: the join column of the first table.
@@ -358,8 +358,9 @@ class Joined:
         InputError: an argument cannot be used.
 
     Guarantees: if the second table is not public, the rows of a unit in it are protected together
-        with its rows in the first table. A change of both changes no row of another unit, and at
-        most ``max_rows`` rows of the unit. A public table is the same for all neighbours.
+        with its rows in the first table. A change of a unit's rows in both tables changes no row of
+        another unit, and at most ``max_rows`` rows of this unit. A public table is the same for all
+        neighbours.
 
     >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
     Joined(on='patient_id', columns=None, public=False)
@@ -410,7 +411,7 @@ class Joined:
         object.__setattr__(self, "columns", tuple(names))
 
     def _check_public(self) -> None:
-        """Check ``public``, and that a table is either private or public everywhere."""
+        """Check ``public``; a table must be public in all joins or in none."""
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
         private = [table for table in private_tables(self.data) if table is not None]
@@ -467,7 +468,7 @@ def list_joins(source: Any) -> tuple[Joined, ...]:
 
 
 def private_tables(source: Any) -> tuple[Any, ...]:
-    """Return the tables of a source that are not public, the first table first.
+    """Return the tables of a source that are not public, in order.
 
     >>> visits = Joined("visits.csv", "patients.csv", on="patient_id")
     >>> private_tables(Joined(visits, "regions.csv", on="home", public=True))
@@ -485,8 +486,8 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
 
     Args:
         record: the JSON values that `source_location` returned.
-        present_location: the present location of the data, if it has moved. A path has the same
-            layout and the same joined tables.
+        present_location: the present location of the data, if it has moved. If this is a path, the
+            data there have the same layout and the same joined tables.
 
     >>> (
     ...     source_from_location("/data/people.csv"),
@@ -508,7 +509,7 @@ def source_from_location(record: Any, present_location: Any = None) -> Any:
 
 
 def _are_same_table(first: Any, second: Any) -> bool:
-    """Return whether two tables are one file, one object or one database table.
+    """Return whether two tables are the same file, object or database table.
 
     Paths are compared after resolving them.
     """
@@ -535,7 +536,7 @@ def find_files(
     ``[...]`` and ``**``.
 
     In a folder and with ``**``, files and folders whose names begin with a point or an underscore
-    are left out. Engines give such names to files that are not data.
+    are left out. Database engines give such names to files that are not data.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
@@ -588,8 +589,8 @@ def check_files_without_names(
 ) -> None:
     """Raise if files without a header line have different endings.
 
-    With header lines, the column names would show that a file of notes does not belong to the data.
-    The ending of a gzip file is the one before ``.gz``.
+    If files have header lines, the column names show that a file of notes, for example, does not
+    belong to the data. For a gzip file, the ending is the one before ``.gz``.
 
     Args:
         path: the path or pattern that denotes these files.

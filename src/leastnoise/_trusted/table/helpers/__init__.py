@@ -1,4 +1,4 @@
-"""The choice of tables that are counted in one pass.
+"""Helpers that choose which tables are counted in one pass over the rows.
 
 A release stays private if this code is wrong. Each file says why.
 """

@@ -5,7 +5,7 @@ it.
 
 This file is not trusted. The kernel checks that the table of a group has the attributes of each
 member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows.
-The number decides in which way the same counts are computed.
+This number decides how the counts are computed; it does not change the counts.
 """
 
 import math
@@ -44,10 +44,10 @@ def group_attribute_sets(
 
     Each set is a member of exactly one group; a set is a tuple of distinct positions.
 
-    A group starts from the largest set that is in no group yet. It then takes, one after the other,
-    the attribute that completes the most other sets. The group stops growing if its table would
-    exceed the cache. It also stops if its table would be so large relative to the rows that summing
-    it out costs more than the passes that it saves.
+    A group starts from the largest set that is in no group yet. Attributes are then added one after
+    the other, each time the attribute that completes the most other sets. The group stops growing
+    if its table would exceed the cache. It also stops if its table would be so large, relative to
+    the rows, that summing over its axes takes more time than the passes that it saves.
 
     >>> group_attribute_sets([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [AttributeGroup(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
