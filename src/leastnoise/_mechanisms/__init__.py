@@ -1,6 +1,7 @@
-"""Mechanisms: every way from a workload to answers.
+"""Mechanisms: every method that computes answers to a workload.
 
-The public half of a mechanism plans and checks; the private half runs within a paid series.
+The public half of a mechanism plans and checks; the private half runs within a series of paid
+steps.
 
 The mechanisms are loaded at their first use, because the choice of a strategy does not need the
 private halves.

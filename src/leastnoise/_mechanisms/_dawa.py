@@ -124,7 +124,8 @@ class NoEmptinessFinding(DataDependentFinding):
 class NearlyEmptyFinding(DataDependentFinding):
     """The finding that the data are nearly empty, so few buckets are measured.
 
-    The steps are levels, and then buckets that follow from the noisy answers of the levels.
+    The first step measures levels of blocks; the second step measures buckets that are chosen from
+    the noisy levels.
     """
 
     regime = "adaptive"
@@ -140,8 +141,8 @@ class NearlyEmptyFinding(DataDependentFinding):
 class AdaptiveGridFinding(DataDependentFinding):
     """The finding that data on two attributes have structure.
 
-    The steps are blocks, and then parts and groups of parts that follow from the noisy counts of
-    the blocks.
+    The first step measures blocks; the second step measures parts and groups of parts that are
+    chosen from the noisy counts of the blocks.
     """
 
     regime = "blocks"
@@ -155,15 +156,15 @@ class AdaptiveGridFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Return the least squares estimator of both steps' measurements.
 
-        Within a measured part, all cells get the same estimate. The cells are shrunk if queries
-        have few cells.
+        Within a measured part, all cells get the same estimate. The cells are shrunk if the queries
+        cover few cells.
         """
         return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True)
 class DawaSetting:
-    """The public facts from a plan on which a run of DAWA depends."""
+    """The public properties of a plan on which a run of DAWA depends."""
 
     plan: Plan
     attributes: tuple[str, ...]
@@ -171,7 +172,7 @@ class DawaSetting:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
+        """The number of cells along each attribute."""
         return tuple(self.plan.domain.kind(name).size for name in self.attributes)
 
     @cached_property
@@ -213,7 +214,7 @@ class DawaSetting:
 
     @property
     def laplace_scale(self) -> Fraction:
-        """The Laplace scale of cells that are measured with the whole budget.
+        """The Laplace scale of cells if the whole budget measures the cells.
 
         For Gaussian noise, the result is the Laplace scale with the same standard deviation.
         """
@@ -223,7 +224,7 @@ class DawaSetting:
         return Fraction(math.sqrt(self.cell_variance(privacy.budget) / 2)).limit_denominator(10**6)
 
     def cell_variance(self, budget: Budget) -> float:
-        """Return the noise variance of single cells measured within a budget.
+        """Return the noise variance if single cells are measured with a budget.
 
         The measured queries have columns of norm 1.
         """
@@ -233,7 +234,7 @@ class DawaSetting:
         return block_variance(measurements, measurements.blocks[0])
 
     def fit_block(self, factor: Factor, budget: Budget) -> Measurements:
-        """Return the measurement of one factor, with noise scaled to a budget."""
+        """Return the measurement of one factor, with noise that uses a budget."""
         return fit_noise_scales(
             self.plan.domain,
             self.plan.privacy.within(budget),
@@ -242,9 +243,10 @@ class DawaSetting:
         )
 
     def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
-        """Run the test: a noisy least cost of dividing the cells into buckets.
+        """Run the test for structure, and return its cost and published numbers.
 
-        Returns the cost, and the numbers that the release publishes about the test.
+        The test computes a noisy least cost of dividing the cells into buckets. The published
+        numbers are shown in the release.
         """
         value = series.choose(
             LeastCost(
@@ -321,7 +323,7 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
 def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[int]) -> None:
     """Raise unless a two-attribute workload is small and has a pure budget.
 
-    Other workloads would fail, or take hours, after the payment.
+    For other workloads, DAWA would fail or take hours after the payment.
     """
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
@@ -366,7 +368,7 @@ def _test_epsilon(attributes: Sequence[str], budget: Budget, strategy: str) -> F
 
 
 def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
-    """Return the noise, the steps and the budgets of the steps of a DAWA plan."""
+    """Return the noise, the steps, and the steps' budgets of a DAWA plan."""
     test_epsilon = _test_epsilon(attributes, privacy.budget, strategy)
     remaining = privacy.budget.without(test_epsilon)
     is_plane = len(attributes) == 2
@@ -406,7 +408,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
-    """Run DAWA on one attribute: the test, then the steps that it decides.
+    """Run DAWA on one attribute: the test, and the steps that it chooses.
 
     If the test finds that the data are nearly empty, or if the strategy omits the test, the steps
     measure first levels of blocks and then buckets.
@@ -433,7 +435,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
 
 
 def nearly_empty(cost_per_cell: float, relative_noise: float) -> bool:
-    """Return whether the test shows nearly empty data, beyond its noise."""
+    """Return whether the test shows nearly empty data despite its noise."""
     return cost_per_cell < EASY and CLEAR * relative_noise <= EASY
 
 
@@ -483,9 +485,10 @@ def _adaptive(
 
 
 def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
-    """Estimate the noise of the difference between a bucket's two halves.
+    """Estimate the noise of the difference between the halves of a bucket.
 
-    The result is the variance in the second step, relative to the variance of single cells.
+    The result is the variance of this noise in the second step, relative to the variance of single
+    cells.
     """
     # The data-independent plan has the relative variance v on average. On few buckets it is less: 3
     # (v / 3)^0.6. This is exact for the identity, where v is 3, and gives 18 for all ranges over
@@ -589,7 +592,7 @@ class Dawa(Mechanism):
     def prepare(self, plan: Plan) -> Run:
         """Check a plan, and return the function that carries it out.
 
-        A budget is refused if its levels need such a fine grid that the buckets would overflow.
+        A budget is refused if its levels need so fine a grid that the buckets would overflow.
         """
         setting = setting_from_plan(plan)
         # Refuses now instead of after the payment for the test.

@@ -1,6 +1,6 @@
-"""The mechanism of plans with fixed measurements.
+"""The mechanism of plans whose measurements are all fixed in advance.
 
-The mechanism is a series of one step, which is paid by its exact cost.
+The mechanism has a single step, which is paid by its exact cost.
 """
 
 import math
@@ -61,7 +61,7 @@ class Linear(Mechanism):
 
 
 def _check_expected_errors(stated: ExpectedError, computed: ExpectedError) -> None:
-    """Raise if the errors that a plan states differ from the computed errors.
+    """Raise if the errors that a plan states differ from the computed ones.
 
     A plan file may be damaged or written by hand.
     """
@@ -93,7 +93,7 @@ def _check_expected_errors(stated: ExpectedError, computed: ExpectedError) -> No
 
 
 def _nearly_equal(stated: object, computed: float) -> bool:
-    """Return whether a stated number differs by at most a relative 1e-6."""
+    """Return whether a stated number is right up to a relative 1e-6."""
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

@@ -103,8 +103,8 @@ _MOST_PAIRS = 2**13  # the most pairs of attributes
 class _FromModel(DataDependentFinding):
     """The finding of a release whose answers come from a fitted model.
 
-    The finding states the requested tables that no other requested table contains, the public
-    facts, and the noisy number of rows if rows were counted.
+    The finding has the requested tables that no other requested table contains, the public facts
+    and, if rows were counted, the noisy number of rows.
     """
 
     reading = "aware_reading_model"
@@ -115,7 +115,7 @@ class _FromModel(DataDependentFinding):
     rows: int | None = None
 
     def _stated(self, domain: Domain) -> tuple[tuple[Combination, ...], tuple[PublicCounts, ...]]:
-        """Parse the impossible combinations of values, and the public counts."""
+        """Parse the impossible combinations and the public counts of the finding."""
         return read_combinations(domain, self.impossible), read_public(domain, self.public)
 
 
@@ -168,7 +168,7 @@ class TableModelFinding(_FromModel):
 
 @dataclass(frozen=True)
 class ModelSetting:
-    """The public facts from a plan on which the model's steps depend.
+    """The public properties of a plan on which the steps of a model depend.
 
     Attributes:
         pairs: the weight of the squared errors of each pair of attributes.
@@ -228,9 +228,9 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the steps that suit a number of rows.
+        """Return the name of the case of steps for a number of rows.
 
-        The names are the cases of the plan's `StepChoice`. ``rows`` is None if the rows are not
+        The names are listed in the plan's `StepChoice`. ``rows`` is None if the rows are not
         counted.
         """
         if self.deciding_rows <= (_LEAST_COUNTED_ROWS if rows is None else max(rows, 1)):
@@ -261,11 +261,11 @@ class ModelSetting:
 
     @property
     def may_use_reference(self) -> bool:
-        """Whether some number of rows makes the data-independent plan better."""
+        """Whether the data-independent plan is better for some number of rows."""
         return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
-        """Return the share of the budget of each step, for one of the cases."""
+        """Return each step's share of the budget in one of the cases."""
         remaining = 1 - self.counting_share
         if case == "model_tables":
             return {"independent": remaining}
@@ -284,13 +284,13 @@ class ModelSetting:
     def fit_blocks(
         self, budget_share: Fraction, blocks: Sequence[tuple[Block, float]]
     ) -> Measurements:
-        """Return measurements of blocks whose noise fits a share of the budget."""
+        """Return measurements of blocks whose noise uses a share of the budget."""
         return fit_noise_scales(
             self.plan.domain, step_privacy(self.plan).scaled(budget_share), self.noise, blocks
         )
 
     def row_count(self, budget_share: Fraction) -> Measurements:
-        """Return the measurement of the number of rows for a share of the budget."""
+        """Return the measurement of the number of rows, for a budget share."""
         return self.fit_blocks(budget_share, [(Block((), Fraction(1)), 1.0)])
 
     def one_way_marginals(self, case: str) -> Measurements:
@@ -351,7 +351,7 @@ class ModelSetting:
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Return all pairs of attributes that occur in a table, and error weights.
+    """Return all pairs of attributes in a table, with their error weights.
 
     The weights multiply squared errors. Raise for a workload that a model cannot answer.
     """
@@ -384,11 +384,11 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: ModelSetting) -> Steps:
-    """Return the steps with their budgets, for each case of the number of rows."""
+    """Return the steps with their budgets, for each range of the number of rows."""
     budget = step_privacy(setting.plan).budget
 
     def steps_of(case: str) -> tuple[Step, ...]:
-        """Return the steps of a case."""
+        """Return the steps of one of the cases."""
         shares = setting.shares(case)
         return tuple(Step(name, budget.scaled(share)) for name, share in shares.items())
 

@@ -1,13 +1,13 @@
 """The protocol of mechanisms.
 
-A mechanism has a public half that plans and checks, and a private half that runs within a paid
-series.
+A mechanism has a public half that plans and checks, and a private half that runs within a series of
+paid steps.
 
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
 ``_mechanism_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the
 sentences of its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``).
-Data-dependent mechanisms share the code of this file. It writes and reads their findings. It also
-plans the reference of data-dependent mechanisms, which is the best data-independent plan.
+Data-dependent mechanisms share the code of this file. The code writes and reads their findings. It
+also plans their reference, which is the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ def summarize_reference(plan: Plan) -> ReferencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The facts about a plan that are known before data are read."""
+    """Facts about a plan that are known before data are read."""
 
     mechanism: str
     expected_error: ExpectedError | None = None
@@ -72,9 +72,9 @@ class Explanation:
 
 
 def release_contract(plan: Plan) -> ReleaseContract:
-    """Return the parts of a plan that the kernel needs to pay for it and run it.
+    """Return the parts of a plan that the kernel needs to charge and run it.
 
-    The fixed measurements of a linear plan are its only step, which is paid by its exact cost.
+    A linear plan has only one step: its fixed measurements, which are paid by their exact cost.
     """
     attributes, measures = plan.used()
     along = ""
@@ -98,7 +98,8 @@ def release_contract(plan: Plan) -> ReleaseContract:
 class Mechanism(Protocol):
     """A method of answering a workload: it makes plans and carries them out.
 
-    By default, a mechanism is chosen by name, and reads the attributes of the workload.
+    By default, users choose a mechanism by name, and its choices read the attributes of the
+    workload.
     """
 
     names: ClassVar[tuple[str, ...]]
@@ -129,7 +130,7 @@ class Mechanism(Protocol):
         """
 
     def explain(self, plan: Plan) -> Explanation:
-        """Return the facts about a plan: its steps, noise and reference plan."""
+        """Describe a plan: its steps, its noise and its reference plan."""
         adaptive = adaptive_details(plan)
         return Explanation(
             mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
@@ -179,10 +180,10 @@ def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
 def adaptive_plan(
     reference: Plan, remaining_privacy: Privacy, strategy: str, details: AdaptiveDetails
 ) -> AdaptivePlan:
-    """Assemble a data-dependent plan from its details and a reference plan.
+    """Create a data-dependent plan from its details and a reference plan.
 
-    The plan states the reference for comparison. If the data have no useful structure, the release
-    falls back to the reference, rescaled to the remaining budget.
+    The plan states the errors of the reference for comparison. If the data have no useful
+    structure, the release falls back to the reference, rescaled to the remaining budget.
     """
     return AdaptivePlan(
         workload=reference.workload,
@@ -196,7 +197,7 @@ def adaptive_plan(
 def reference_measurements(plan: Plan) -> Measurements:
     """Return the measurements of the plan's data-independent fallback.
 
-    The measurements cost at most the budget that remains after the first choice.
+    The measurements cost at most the part of the budget that remains after the first choice.
     """
     if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
@@ -212,7 +213,7 @@ def require_adaptive(plan: Plan) -> AdaptivePlan:
     Raises an error for other plans.
 
     Raises:
-        InputError: the plan has no steps; it may come from a file.
+        InputError: the plan, which may come from a file, has no steps.
     """
     if not isinstance(plan, AdaptivePlan):
         raise InputError(
@@ -243,11 +244,11 @@ def reference_of(plan: Plan) -> ReferencePlan:
 
 
 def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
-    """Raise if a plan's steps differ from the steps that this version plans.
+    """Raise unless a plan's steps are the steps that this version plans.
 
     Args:
         plan: a plan, which may come from a file.
-        planned_details: the details of this version; its reference is not compared.
+        planned_details: the details that this version plans; their reference is not compared.
     """
     reference_measurements(plan)
     reference_of(plan)
@@ -260,9 +261,10 @@ def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
 
 
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
-    """Return the mu squared of (epsilon, delta) that Gaussian steps share.
+    """Return the mu squared that all Gaussian steps share, or None.
 
-    The result is None for other kinds of noise or budget, where the budgets of the steps add up.
+    It is the mu squared of a budget (epsilon, delta). The result is None for other kinds of noise
+    or budget; then the budgets of the steps add up.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return None
@@ -270,7 +272,7 @@ def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
 
 
 def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
-    """Return the privacy of all steps together, as a budget that adds up.
+    """Return the privacy of all steps together, with a budget to be split.
 
     The budget of the result is rho = mu^2 / 2 if Gaussian steps compose, otherwise the budget of
     ``privacy``.
@@ -281,7 +283,7 @@ def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privac
 
 
 def step_privacy(plan: Plan) -> Privacy:
-    """Return the privacy of all steps of a plan, as a budget that adds up."""
+    """Return the privacy of all steps of a plan, with a budget to be split."""
     return shared_step_privacy(plan.privacy, adaptive_details(plan).mu_squared)
 
 

@@ -1,10 +1,11 @@
 """Privately chosen quantiles, and tables with fixed measurements.
 
-A quantile that is computed from a distribution function pays for the counts up to every cell. A
-private choice of one cell has only the cost of that cell. So a median among thousands of cells is
-usually within one row of its target. The largest likely distance from the target is known
-beforehand, and does not depend on the data (S6 of PROOFS-quantiles.md). The other half of the
-budget measures the tables that determine the intervals.
+If a quantile is computed from a distribution function, the budget pays for the counts up to every
+cell. If a cell is chosen privately instead, the budget pays only for the choice of this cell. So
+the rank of a median among thousands of cells is usually within one row of its target. The largest
+likely distance between the rank and its target is known beforehand, and does not depend on the data
+(S6 of PROOFS-quantiles.md). Half of the budget pays for the choices, and the other half measures
+the tables that determine the intervals.
 """
 
 import math
@@ -96,7 +97,7 @@ def largest_rank_errors(workload: Workload, privacy: Privacy) -> dict[Statistic,
 
 
 def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQuantile, ...]:
-    """Return each quantile of a workload with its private choice, in order.
+    """Return the private choice of each quantile of a workload, in order.
 
     Raises:
         InputError: the workload has no quantiles, or has quantiles that cannot be chosen.
@@ -148,7 +149,8 @@ def _check_statistic(statistic: Statistic) -> None:
 def _budget_weight(share: Fraction) -> Fraction:
     """Return the relative budget of a quantile with a given share of rows.
 
-    Errors are proportional to sensitivity over budget, and these weights minimise their sum.
+    The error of a quantile is proportional to its sensitivity divided by its budget, and these
+    weights minimise the sum of the errors.
     """
     sensitivity = max(share, 1 - share)
     return Fraction(round(1000 * math.sqrt(sensitivity)), 1000)
@@ -157,7 +159,7 @@ def _budget_weight(share: Fraction) -> Fraction:
 def _selected_quantile(
     workload: Workload, privacy: Privacy, statistic: Statistic, share: Fraction, part: Fraction
 ) -> SelectedQuantile:
-    """Return the private choice of a quantile within a part of the budget."""
+    """Return the private choice of a quantile that costs a part of the budget."""
     selection = QuantileSelection(
         attribute=statistic.of,
         by=tuple(name for name in workload.domain.names if name in statistic.by),
@@ -233,7 +235,7 @@ class SelectedQuantilesFinding(DataDependentFinding):
 
 
 def _round_down(epsilon: Fraction) -> Fraction:
-    """Round an epsilon down to a few digits, so that choices are exact."""
+    """Round an epsilon down to a few digits, so that choices can be exact."""
     if epsilon.denominator <= _EPSILON_GRID:
         return epsilon
     return Fraction(math.floor(epsilon * _EPSILON_GRID), _EPSILON_GRID)

@@ -1,6 +1,7 @@
 """The automatic choice of a strategy.
 
-Every applicable planner is tried, and the plan of least expected error wins. No data is read.
+Every applicable planner is tried, and the plan with the least expected error is chosen. No data is
+read.
 """
 
 import math
@@ -50,7 +51,7 @@ class Search:
         strategy: the name of a strategy, or "auto".
         seconds: the CPU seconds that planning may take.
         progress: called with the name of each strategy that is tried; None to report nothing.
-        every: whether strategies are tried that probably cannot be the best.
+        every: whether to try also the strategies that probably cannot be the best.
         custom_planner: the planner of a user's strategy; None otherwise.
         impossible: combinations of cells that no row has, by attribute.
         public: the public counts of the spec.
@@ -167,7 +168,7 @@ class Candidate:
 
     @property
     def mechanism(self) -> str:
-        """The name of the kind of noise, of the plan or of the failed trial."""
+        """The name of the kind of noise: of the plan or, without one, of the trial."""
         if self.plan is None:
             return self.noise.value
         return noise_name(self.plan.measured())
@@ -198,7 +199,7 @@ class StrategyComparison(TabularMixin, tuple[Candidate, ...]):
     def columns(self) -> Columns:
         """The columns of the table, with one row for each strategy.
 
-        If a strategy does not apply, its errors are NaN and ``reason`` says why.
+        If a strategy does not apply, its errors are NaN and ``reason`` has the reason.
         """
         expected_errors = [
             None if tried.plan is None else tried.plan.expected_error() for tried in self
@@ -245,7 +246,7 @@ def try_strategies(
     Quick planners are tried first. Other planners follow in the order of their seconds divided by
     the probability that they find the best plan. Estimates of seconds determine which planners are
     tried and how long they search. So the plan does not depend on the machine or its load. The
-    clock stops only searches that take far too long: all planners have a common deadline of ten
+    clock ends only searches that take far too long: all planners have a common deadline, after ten
     times the seconds. A planner that reaches the lower bound may take four times the seconds.
 
     Args:
@@ -392,7 +393,7 @@ class _Trial:
     def without_plan(self, reason: str) -> Candidate:
         """Return the candidate for a planner that found no plan, with the reason.
 
-        The candidate states with how many seconds its search would end.
+        The candidate states how many seconds the search needs to end.
         """
         useful_seconds = 0.0
         is_needless = reason and reason == self.needless
@@ -420,12 +421,12 @@ def _planner_of(strategy: str | Planner) -> Planner:
 
 
 class _ResultsSoFar:
-    """The least errors and the largest lower bounds so far, by kind of noise.
+    """The least errors and the largest lower bounds found so far, by noise.
 
     Attributes:
         least: the least total squared error for each kind of noise.
         proved: the largest lower bound for each kind of noise.
-        contained: the planners that are special cases of another planner, with the name of that
+        contained: for each planner that is a special case of another planner, the name of the other
             planner.
     """
 
@@ -449,9 +450,10 @@ class _ResultsSoFar:
         )
 
     def reason_against(self, planner: Planner, noise: Noise, gain: float) -> str:
-        """Return why a planner can gain almost nothing, or "" if it may gain more.
+        """Return why a planner can gain almost nothing, or "" if it can gain more.
 
-        ``gain`` is the relative gain of the squared error that counts as almost nothing.
+        ``gain`` is the relative gain of the squared error up to which a gain counts as almost
+        nothing.
         """
         if self.leave_no_gain(planner, noise, gain):
             return message(_NEEDLESS, gain=f"{gain:.1%}")
@@ -462,23 +464,23 @@ class _ResultsSoFar:
     def is_far_behind(self, noise: Noise) -> bool:
         """Return whether no search with this noise can give the best plan.
 
-        This can hold only for Laplace noise. With it, searches reduce the squared error of quick
-        planners by at most a known factor.
+        The result can be True only for Laplace noise. With Laplace noise, searches reduce the
+        squared error of quick planners by at most a known factor.
         """
         least = self.least[noise]
         return noise.norm == 1 and self.best < _LARGEST_SEARCH_GAIN * least < math.inf
 
     def leave_no_gain(self, planner: Planner, noise: Noise, gain: float) -> bool:
-        """Return whether a lower bound proves that a planner gains almost nothing.
+        """Return whether a bound proves that a planner gains almost nothing.
 
-        The lower bounds hold for independent noise, and prove nothing about joint noise.
+        The lower bounds are valid for independent noise, and prove nothing about joint noise.
         """
         is_proved = self.best <= (1 + gain) * self.proved[noise]
         is_bounded = planner.has_independent_noise
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
-        """Return why a planner is skipped if another covers it, or ""."""
+        """Return why a planner that another planner covers is skipped, or ""."""
         container = self.contained.get((planner.name, noise))
         if container is None:
             return ""
@@ -503,7 +505,7 @@ def _better_of_joint_and_separate(
     """Plan with joint and with separate sums, and return the better plan.
 
     Counts and sums can be measured jointly, which is usually better. If neither plan exists, the
-    function returns None and the reason.
+    result is None and the reason.
     """
     both = None
     separate_plan = None
@@ -605,7 +607,7 @@ class TimeRequest:
         return True, self.least / (chance_of_noise * self.likely)
 
     def granted(self, seconds_left: float) -> float:
-        """Return the seconds that the planner may take; 0 if too few are left."""
+        """Return the seconds that the planner may take; 0 if too few remain."""
         seconds_left = max(seconds_left, self.own_seconds)
         if self.least > seconds_left and self.is_slow:
             return 0.0
@@ -639,7 +641,7 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
 
 
 def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
-    """Return the requests of one planner, by kind of noise, without a time limit."""
+    """Return one planner's requests by kind of noise, ignoring time limits."""
     return [
         TimeRequest(planner, noise, math.inf, math.inf, 1.0, is_slow=False)
         for noise in noise_kinds(privacy)
@@ -663,7 +665,7 @@ def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
 def search_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> LinearPlan:
-    """Plan another workload with a plan's strategy and budget."""
+    """Plan another workload with the strategy and budget of a plan."""
     planner = search.custom_planner or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     time_limit_seconds = max(
@@ -699,7 +701,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _planning_passes(workload: Workload) -> int:
-    """Return how often each strategy plans the workload: once or twice.
+    """Return how often each strategy plans a workload: once or twice.
 
     A strategy plans twice if counts and sums may be measured either separately or jointly.
     """
@@ -709,7 +711,7 @@ def _planning_passes(workload: Workload) -> int:
 
 
 def memory_error_reason(error: MemoryError) -> str:
-    """Describe a MemoryError: the requested memory, and the user's options."""
+    """Describe a MemoryError: the memory requested, and what users can do."""
     size = str(error).split(" for an array", 1)[0][:80]
     if size:
         at_once = f" ({size[:1].lower()}{size[1:]} at once)"
@@ -750,10 +752,11 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
     """Explain in sentences why no strategy could be used.
 
-    Reasons that another workload or budget would remove come first.
+    Reasons that another workload or budget would remove are listed first.
 
-    Reasons that differ only in numbers are listed once, with the names of their strategies.
-    Strategies for other workloads are listed only by name, if there is any other reason.
+    Reasons that are equal except for numbers are listed once, with the names of all their
+    strategies. Strategies for other workloads are listed only by name, if there is any other
+    reason.
     """
     decisive = [entry for entry in tried if not entry.unsuited] or [*tried]
     named: dict[str, tuple[str, dict[str, None]]] = {}
@@ -835,10 +838,10 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return tables with over twice the error that a separate plan has.
+    """Return the tables with over twice the error that a separate plan has.
 
-    The result maps their names to the ratio of the two errors. The separate plan has an equal share
-    of the budget.
+    The result maps the names of these tables to the ratio of the two errors. The separate plan
+    answers one table with an equal share of the budget.
     """
     # Only tables whose lower bounds allow a larger ratio are planned, in the order of the largest
     # possible ratio. This takes a tenth of the time.

@@ -3,15 +3,15 @@
 Noise proportional to the maximum would be too large (docs/decisions/sums.md).
 
 If queries use only the summed number and it has at most 1024 cells, one step measures buckets of
-the number with the whole budget. The noise of a bucket is proportional to the values in it. Buckets
-whose noisy sums do not exceed their noise are left out of the answers.
+the number with the whole budget. The noise of a bucket is proportional to the largest values in it.
+Buckets whose noisy sums do not exceed their noise are left out of the answers.
 
-Otherwise a tenth of the budget counts the records between candidate thresholds. The threshold of
-least predicted error follows from these noisy counts. For a single table of groups, the range of
-the number below the threshold is divided into buckets, and the remaining budget measures them by
-group. Each group keeps the buckets that lower its error. For other workloads, every value is
-clipped at the threshold. A strategy is then planned for the largest amounts that the cells can
-have.
+Otherwise a tenth of the budget counts the records between candidate thresholds. From these noisy
+counts, the threshold with the least predicted error is chosen. For a single table of groups, the
+range of the number below the threshold is divided into buckets, and the remaining budget measures
+them by group. Each group keeps the buckets that reduce its error. For other workloads, every value
+is clipped at the threshold. A strategy is then planned for the largest amounts that the cells can
+contain.
 """
 
 import itertools
@@ -86,8 +86,8 @@ def _describe_omitted_values(
 ) -> list[CatalogueText]:
     """Describe the values that sums leave out.
 
-    The text states their limits and their estimated total. ``limits`` are the limits of the values
-    that are kept, in units of the measure.
+    The text states the limits of these values and their estimated total. ``limits`` are the limits
+    of the values that are summed, in units of the measure.
     """
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in limits.items()}
@@ -151,7 +151,7 @@ class RangeFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedThresholdFinding(DataDependentFinding):
-    """Finding: values are clipped at a threshold, and groups drop buckets.
+    """Finding: values are clipped at a threshold, and groups omit buckets.
 
     Buckets are ranges of values below the threshold.
 
@@ -213,14 +213,14 @@ class ThresholdFinding(DataDependentFinding):
         return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Return the least squares estimator; its errors include losses by clipping."""
+        """Return the least squares estimator; its errors include clipping losses."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
 class SumsSetting:
-    """The public facts from a plan on which a release of sums depends."""
+    """The public properties of a plan on which a release of sums depends."""
 
     plan: Plan
     measure: str
@@ -239,7 +239,7 @@ class SumsSetting:
 
 
 def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
-    """Check a workload of sums, and return what its release needs."""
+    """Check a workload of sums, and return the setting of its release."""
     if (
         len(workload.measures) != 1
         or workload.measures[0] is None
@@ -363,10 +363,9 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 
 
 def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Return measurements of blocks, scaled to the budget of the second step.
+    """Return measurements of blocks that use the budget of the second step.
 
-    It is the budget that remains after the first step, which counts the records between candidate
-    thresholds.
+    This budget remains after the first step, which counts the records between candidate thresholds.
     """
     measurements = fit_noise_scales(
         setting.plan.domain,
@@ -402,7 +401,7 @@ def measure_under_threshold(
 
 
 def _deviation(measurements: Measurements | None) -> float:
-    """Return the first block's standard deviation of noise; 0 without blocks."""
+    """Return the noise standard deviation of the first block; 0 without blocks."""
     if measurements is None:
         return 0.0
     check_noise(measurements)
@@ -413,7 +412,7 @@ def _deviation(measurements: Measurements | None) -> float:
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
-    """Return buckets of the summed number, and the measurement of their sums."""
+    """Return the buckets of the summed number and the measurement of sums."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -455,7 +454,7 @@ class BucketsBelowThreshold:
 
 
 def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
-    """Return the buckets below a threshold and the measurement of their sums.
+    """Return the buckets below a threshold, and the measurement of their sums.
 
     The measurements cost the second part of the budget.
     """
@@ -482,7 +481,7 @@ def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold
 
 
 def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThreshold]:
-    """Return the buckets and their measurement, for each candidate threshold."""
+    """Return the buckets and the measurement for each possible threshold."""
     return {
         threshold: buckets_below(setting, threshold)
         for threshold in setting.edges[setting.candidates].tolist()
@@ -557,7 +556,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
     rmse_by_threshold = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
     def choose(counts: FloatArray) -> ThresholdChoice:
-        """Choose the threshold, given noisy counts between candidates."""
+        """Choose the threshold from noisy counts between candidates."""
         return choose_threshold(
             gram,
             edges,
@@ -575,7 +574,7 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """Return the measurements of sums of values clipped at a threshold.
 
-    They come from the first of three strategies whose noise can be drawn exactly.
+    The measurements come from the first of three strategies whose noise can be drawn exactly.
     """
     # Three strategies are tried: the best strategy for the weights of the workload; the best
     # strategy for equal weights, because very unequal weights may need noise of extreme scales; and
@@ -661,23 +660,23 @@ class TruncatedSums(Mechanism):
     findings = (RangeFinding, GroupedThresholdFinding, ThresholdFinding)
 
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:
-        """Return the attribute of the summed number, which choices depend on."""
+        """Return the attribute of the summed number, on which choices depend."""
         columns = {
             workload.domain.measure(name).column for name in workload.measures if name is not None
         }
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Plan the steps of a release of sums: one or two."""
+        """Plan the one or two steps of a release of sums."""
         plan = plan_sums(workload, privacy).plan
         if search.progress is not None:
             search.progress(STRATEGY)
         return plan
 
     def prepare(self, plan: Plan) -> Run:
-        """Check that this version makes the same plan; return the function to run it.
+        """Check that this version makes the same plan; return the run function.
 
-        The measurements of all possible thresholds are prepared or tried.
+        The measurements of all possible thresholds are prepared here, or tried.
         """
         sums_setting = setting_from_plan(plan)
         step_shares = _step_shares(plan.workload, sums_setting.attribute)
