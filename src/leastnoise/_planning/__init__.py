@@ -1,8 +1,8 @@
-"""Planning: a call with a workload and a budget returns a plan.
+"""Planning: functions that compute a plan from a workload and a budget.
 
 Planning is public and reads no data.
 
-Read `_plan_calls.py` first (`plan`, `compare`). `_targets.py` finds the least budget that keeps
+Read `_plan_calls.py` first (`plan`, `compare`). `_targets.py` finds the least budget that meets
 every target, minimises the worst error or relative errors, and computes the price of each target.
 `_plan_cache.py` stores plans, `_series_plan.py` plans series, and `_after.py` plans releases that
 use earlier releases. `_comparison_targets.py` computes the expected errors of differences and

@@ -1,8 +1,9 @@
 """Plans that also use the measurements of earlier releases of the data.
 
-Every candidate strategy is judged by the joint error of its measurements and the earlier
-measurements. Then the budget is moved to where precision is missing. The budget is moved block by
-block if the error is a sum over residual spaces, and table by table for all strategies.
+Every candidate strategy is compared by the error of an estimate from its measurements and the
+earlier measurements. Then the budget is moved to the tables or blocks that lack precision. If the
+error is a sum over residual spaces, the budget is moved between blocks. For all strategies, it is
+also moved between tables.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -62,9 +63,9 @@ class _Problem(NamedTuple):
     def evaluate(
         self, measurements: Measurements, strategy: str, details: PlanDetails, *, iterate: bool
     ) -> LinearPlan:
-        """Return the plan of given measurements, with its expected error.
+        """Return the plan of some measurements, with its expected error.
 
-        The expected error is the error of the estimate from these and the earlier measurements.
+        This is the error of the estimate from these and the earlier measurements.
         """
         return evaluate_plan(
             self.workload,
@@ -124,11 +125,11 @@ def _total(plan: LinearPlan) -> float:
 
 
 def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
-    """Make plans as if there were no earlier releases, and sort them by error.
+    """Plan as if there were no earlier releases; sort the plans by error.
 
     Returns:
-        The plans with the same kind of noise as the earlier releases, and the best plan with any
-        kind of noise.
+        The result has the plans with the same kind of noise as the earlier releases, and the best
+        plan with any kind of noise.
     """
     fresh = replace(search, earlier=())
     tried: Sequence[Candidate]
@@ -155,7 +156,7 @@ def _best_joint_plan(
     """Return the plan that has the least error together with earlier releases.
 
     A linear solver for the errors is used only if all plans need it. When the time limit is
-    reached, the function returns the best of the plans that were judged so far.
+    reached, the result is the best of the plans that were compared so far.
     """
     judged: list[LinearPlan] = []
     reason: InputError | None = None
@@ -178,7 +179,7 @@ def _best_joint_plan(
 def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[LinearPlan]:
     """Redistribute each plan's budget over its blocks, given earlier releases.
 
-    Plans for whose error no formula is known are left out.
+    Plans whose errors have no known formula are left out.
     """
     weighted = []
     for plan in plans:
@@ -195,10 +196,10 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
 
 
 def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
-    """Return the measurements with noise scales of least joint error, or None.
+    """Return measurements with the noise scales of least joint error, or None.
 
     The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
-    from the earlier releases. The result is None if the error has no such form.
+    from the earlier releases. The result is None if the error does not have this form.
     """
     form = block_precisions(workload, plan.measured())
     if form is None:
@@ -244,12 +245,13 @@ def _block_costs(measurements: Measurements) -> FloatArray:
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
     """Plan again with larger weights for tables that lack precision.
 
-    Let p be the precision of the plan's own measurements, u = 1 / p their error, and v the error of
-    all measurements. The derivatives of v and u with respect to p are -v^2 and -u^2. So a strategy
-    without the earlier releases, for the weights times v / u, has the same first-order conditions.
+    For a table, let p be the precision of the plan's own measurements, u = 1 / p their error, and v
+    the error of all measurements. The derivatives of v and u with respect to p are -v^2 and -u^2.
+    So a strategy that ignores the earlier releases, but multiplies the weights by v / u, has the
+    same first-order conditions.
 
     Returns:
-        The plan; None if the same precision is missing from all tables, or if no plan was found.
+        The plan; None if all tables lack the same precision, or if no plan was found.
     """
     products = _reweighted_tables(problem.workload, plan)
     if products is None:

@@ -59,7 +59,7 @@ class ComparisonErrors:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonGoal:
-    """The largest error of a comparison, and the tables that determine it.
+    """A target for the error of a comparison, and the tables that decide it.
 
     Attributes:
         target: the target.
@@ -79,12 +79,12 @@ class ComparisonGoal:
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """First estimates of the largest allowed error of each of the tables."""
+        """First estimates of the largest error that each table may have."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the comparison's expected error under a plan, to be minimised.
+        """Return the comparison's expected error under a plan, for minimisation.
 
         The result is a large number if the interval of a ratio is unbounded.
         """
@@ -99,7 +99,7 @@ class ComparisonGoal:
 def comparison_goals(
     workload: Workload, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonGoal, ...]:
-    """Return the goal of each compared difference or ratio.
+    """Return the goal of each difference or ratio that has a target.
 
     Raises:
         InputError: no table has the attributes of a comparison.
@@ -156,9 +156,9 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return the pairs of expected values at which the error is computed.
+    """Return pairs of expected values for which the error is computed.
 
-    A pair has the value in the first group and the value in the group ``against``.
+    A pair has the value in the first group, and the value in the group ``against``.
     """
     from leastnoise._estimation import possible_values, unit_of  # slow to import
 
@@ -230,7 +230,7 @@ def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> 
 
 
 def plan_covariances(plan: Plan) -> PairCovariances:
-    """Return functions for the covariances of a plan's answers."""
+    """Return functions that compute the covariances of a plan's answers."""
     from leastnoise._estimation import public_counts_of_plan  # slow to import
 
     public = [counts.block for counts in public_counts_of_plan(plan)]
@@ -271,7 +271,7 @@ def expect_sides(
     covariance: PairCovariances,
     multiplier: float,
 ) -> tuple[Estimated, Estimated]:
-    """Return the estimates for both groups that a release without noise gives.
+    """Return the estimates for both groups that a noise-free release gives.
 
     Args:
         plan: the plan.
@@ -334,7 +334,7 @@ class ComparisonStatus:
 def comparison_statuses(
     plan: Plan, targets: Sequence[ComparisonTarget], level: float
 ) -> tuple[ComparisonStatus, ...]:
-    """Return each difference's and ratio's target and expected error."""
+    """Return the target and the expected error of each difference and ratio."""
     statuses = []
     for target in targets:
         errors = comparison_errors(plan, target, level)

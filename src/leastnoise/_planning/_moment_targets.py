@@ -1,7 +1,7 @@
 """Targets of variances, correlations, regressions and R^2 at public scales.
 
-The errors of these statistics depend on the data. A target holds for a group with the public size
-and the public standard deviations ("scales") of its measures. This module reads no data.
+The errors of these statistics depend on the data. A target is for a group with the public size,
+whose measures have the public standard deviations ("scales"). This module reads no data.
 """
 
 import math
@@ -34,15 +34,15 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class MomentGoal:
-    """The largest error of variances, correlations, a regression or R^2.
+    """A target for the error of variances, correlations, a regression or R^2.
 
     Attributes:
         statistic: the statistic.
         target: its target.
         tables: positions of its tables in the workload.
         limits: first estimates of the largest error of each table that meets the target, in the
-            table's unit. With these as the tables' goals, the total squared error of the tables is
-            about the error of the statistic.
+            table's unit. If each table has its limit as its goal, the total squared error of the
+            tables is about the error of the statistic.
         level: the confidence level of the interval whose half width is the error; None if the error
             is the standard error.
     """
@@ -59,7 +59,7 @@ class MomentGoal:
         return float(self.target.most)
 
     def error(self, plan: Plan) -> float:
-        """Return the statistic's expected error under a plan, to be minimised.
+        """Return the statistic's expected error under a plan, for minimisation.
 
         The result is above the target if an interval is unbounded.
         """
@@ -77,7 +77,7 @@ class MomentGoal:
 
 @dataclass(frozen=True, slots=True)
 class _NumberError:
-    """The error of one published number: by its interval, and by the delta method."""
+    """A published number's error: by its interval, and by the delta method."""
 
     promised: float
     delta: float
@@ -107,7 +107,7 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
 def _first_limits(
     statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
 ) -> tuple[float, ...]:
-    """Return, for each table, the error that would use the whole target."""
+    """Return, for each table, the error that would use up the whole target."""
     products = workload.products
     slopes = largest_relative_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
@@ -140,7 +140,7 @@ def statistic_std_errors(plan: Plan, statistic: Statistic) -> dict[str, float]:
 def _table_stds(
     plan: Plan, statistic: Statistic, scales: MomentScales, *, largest: bool = False
 ) -> dict[tuple[int, int], float]:
-    """Return the standard error of each table that a statistic is computed from."""
+    """Return the standard errors of the tables that determine a statistic."""
     tables = plan.expected_error().tables
     positions = {product.table_key: number for number, product in enumerate(plan.workload)}
     numbers = [positions[product.table_key] for product in plan.workload.tables_of(statistic)]
@@ -149,7 +149,7 @@ def _table_stds(
 
 
 def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
-    """Return the error of each number of a statistic, as its target measures it."""
+    """Return the error of each number of a statistic, as the target defines it."""
     statistic = goal.statistic
     if goal.level is None:
         return [
@@ -180,7 +180,7 @@ def _errors(goal: MomentGoal, plan: Plan) -> list[_NumberError]:
 def _exceeds_noise(
     scales: MomentScales, published_number: NumberAtScales, margins: FloatArray, size: float
 ) -> bool:
-    """Return whether noise can hide neither the count nor a positive quantity."""
+    """Return whether the count and positive quantities exceed their noise."""
     if size <= margins[0, 0]:
         return False
     for positive in published_number.must_be_positive:
@@ -193,9 +193,10 @@ def _exceeds_noise(
 def _own_margins(
     goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]
 ) -> dict[str, float]:
-    """Return half widths of intervals in a noise-free release, by their names.
+    """Return half widths of intervals in a noise-free release, by name.
 
-    The result is empty for correlations, whose largest half width follows from derivatives.
+    The names are the names of the statistic's numbers. The result is empty for correlations, whose
+    largest half width follows from derivatives.
     """
     from leastnoise._estimation import (  # slow to import
         expected_determination,

@@ -2,10 +2,10 @@
 
 Plans are public: this code reads and writes no data.
 
-An entry is a file with the SHA-256 of its text, and the text. The name of the file is the SHA-256
-of everything that determines a plan: the workload with its domain, the budget and the unit, the
-search, and the versions of the program and of its planning libraries. An entry is replaced in two
-cases: it cannot be read, or its plan is for another workload or budget. If the folder cannot be
+An entry is a file that contains the SHA-256 of a text, and the text. The name of the file is the
+SHA-256 of all inputs that determine a plan: the workload with its domain, the budget and the unit,
+the search, and the versions of the program and of its planning libraries. An entry is replaced in
+two cases: it cannot be read, or its plan is for another workload or budget. If the folder cannot be
 written, nothing is stored.
 """
 
@@ -52,7 +52,7 @@ def plan_folder() -> Path | None:
 def cache_file(
     workload: Workload, privacy: Privacy, search: Search, *further: object
 ) -> Path | None:
-    """Return the path of the cache entry for a plan; None if it is not cached.
+    """Return the path of a plan's cache entry; None if it is not cached.
 
     Plans with very many tables are not cached. If the cache is off, nothing is cached.
     """
@@ -104,7 +104,7 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 def cached_candidates(
     workload: Workload, privacy: Privacy, search: Search, *, every: bool = True
 ) -> tuple[Candidate, ...]:
-    """Return the candidates of all strategies, the best first, from the cache.
+    """Return the candidates of all strategies from the cache, best first.
 
     If there is no cache entry, the strategies are tried. With ``every``, the result includes
     candidates that, by a lower bound, gain almost nothing.

@@ -68,9 +68,10 @@ _LEVELS = "marginals"
 def per_cell(
     workload: Workload, max_rows: int, attributes: Sequence[str] | str | None
 ) -> PerCellBound:
-    """Return a bound on how many rows of a unit count in one cell.
+    """Return a bound on how many rows of a unit may be in one cell.
 
-    If no attributes are named, they are the attributes that all tables have.
+    If no attributes are named, a cell is a combination of values of the attributes that all tables
+    have.
     """
     if attributes is not None:
         return PerCellBound(max_rows, attributes)
@@ -86,9 +87,9 @@ def per_cell(
 
 
 def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Raise for a bound on a unit's rows per cell that helps no table.
+    """Raise if a bound on a unit's rows per cell helps no table.
 
-    Also raise if the cells cannot hold ``max_rows`` rows under this bound.
+    Also raise if the cells cannot hold ``max_rows`` rows within this bound.
     """
     bound = privacy.max_per_cell
     if bound is None:
@@ -113,8 +114,8 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
 def with_max_rows(privacy: Privacy | Least, rows_text: str) -> Privacy | Least:
     """Return the privacy with another bound ``max_rows`` on a unit's rows.
 
-    ``rows_text`` is the number as text. A bound on the rows in a cell is lowered to this number if
-    it is larger.
+    ``rows_text`` is the number as text. If the bound on the rows in a cell is larger than this
+    number, it is lowered to the number.
     """
     if privacy.unit_column is None:
         raise InputError(
@@ -182,9 +183,9 @@ def plan(
             plan gets the remaining budget.
         after: earlier releases of the same data, for example from `read_release`, with the same
             domain, unit, neighbours and kind of noise. Their measurements are also used. The budget
-            is spent where precision is missing, and the expected error and the answers use all
-            measurements together. Only the new measurements are paid for. The same ledger must pay
-            for all of these releases.
+            is spent on the tables that lack precision, and the expected error and the answers use
+            all measurements together. Only the new measurements are paid for. The same ledger must
+            pay for all of these releases.
         progress: a function that is called with the name of every strategy before it is tried.
             Without it, a notebook shows steps that take over a second below its cell.
 
@@ -230,7 +231,7 @@ def plan(
 def _earlier_releases(after: object) -> tuple[EarlierRelease, ...]:
     """Return the measurements of the releases in the argument ``after``.
 
-    Raise for any other argument.
+    Raise if the argument has another type.
     """
     if not isinstance(after, (list, tuple)) or not all(
         hasattr(release, "as_earlier") for release in after
@@ -331,7 +332,7 @@ def plan_workload(
 def _plan_with_public_counts(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Plan; use public counts or earlier releases if there are any."""
+    """Plan a workload, with public counts or earlier releases if there are any."""
     if search.earlier and isinstance(privacy, Privacy):
         return plan_after(workload, privacy, search)
     result = _plan_cached(workload, privacy, search, objective, level)
@@ -380,10 +381,11 @@ def workload_to_plan(workload: Workload, search: Search) -> Workload:
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return the error divided by the error if no attribute lacked values.
+    """Return the factor by which hidden cells increase the error, or None.
 
-    The second error belongs to a plan with the same strategy and a quarter of the seconds. The
-    result is None if no attribute has a hidden cell, or if the errors depend on the data.
+    It is the error divided by the error that the plan would have if no row lacked a value. The
+    second error belongs to a plan with the same strategy and a quarter of the seconds. The result
+    is None if no attribute has a hidden cell, or if the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
@@ -420,9 +422,9 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
 
 
 def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan with an estimator that uses the public counts too.
+    """Return the plan with an estimator that also uses the public counts.
 
-    Its expected error is computed again.
+    The expected error of the plan is computed again.
     """
     from leastnoise._estimation import read_public  # slow to import
 
@@ -451,7 +453,7 @@ def _plan_cached(
 ) -> Plan:
     """Return the plan for an objective, from the cache or by planning.
 
-    The details of the plan name the objective if it is not the total squared error.
+    If the objective is not the total squared error, the details of the plan name it.
     """
     if isinstance(privacy, Least):  # not cached: a plan cannot prove that its budget is the least
         if objective != "total":
@@ -483,7 +485,7 @@ def _plan_cached(
 
 
 def is_data_dependent(strategy: str) -> bool:
-    """Return whether a strategy name belongs to a data-dependent mechanism."""
+    """Return whether a strategy name is the name of a data-dependent mechanism."""
     if strategy == "auto":
         return False
     # Imported late because it is slow: it loads all mechanisms.

@@ -1,6 +1,6 @@
-"""The power of an A/B test, by effect, sample size and budget.
+"""The power of an A/B test, computed from effect, sample size and budget.
 
-The power depends only on public facts: the budget, public numbers and the noise of the plan for
+The power depends only on public values: the budget, stated numbers, and the noise of the plan for
 means by arm.
 """
 
@@ -86,7 +86,7 @@ class ABPower:
 
 
 class _Outcome(NamedTuple):
-    """The public facts about the outcome that an A/B test measures."""
+    """The public properties of the outcome that an A/B test measures."""
 
     mean: float
     std: float | None
@@ -95,7 +95,7 @@ class _Outcome(NamedTuple):
 
 
 class _Errors(NamedTuple):
-    """The power of a test, and the two standard errors that determine it."""
+    """A test's power, and the two standard errors that determine it."""
 
     power: float
     noise_std: float
@@ -115,10 +115,10 @@ def ab_power(
     power: float = 0.8,
     level: float = LEVEL,
 ) -> ABPower:
-    """Compute the power of an A/B test, or the requirements for a power.
+    """Compute the power of an A/B test, or a value that reaches a power.
 
-    No data is read. With a budget, an effect and a size, the function returns the power. If one of
-    the three is left out, it returns the smallest effect, size or budget that reaches ``power``.
+    No data is read. With a budget, an effect and a size, the result is the power. If one of the
+    three is left out, the result is the smallest effect, size or budget that reaches ``power``.
 
     Args:
         budget: the budget of the release with the means by arm; a Privacy if there is a unit
@@ -174,7 +174,7 @@ def ab_power(
 def _checked_outcome(
     mean: object, std: object, bounds: object, measure_unit: Exact, level: float
 ) -> _Outcome:
-    """Check the numbers that describe an outcome, and return them together."""
+    """Check the numbers that describe an outcome, and return them as one value."""
     if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
         raise refuse("bounds", bounds, "a pair of numbers, the lower first")
     measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=measure_unit)
@@ -283,7 +283,7 @@ def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABP
 
 
 def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float) -> int:
-    """Find the smallest number of rows per arm that reaches a power."""
+    """Find the smallest number of rows per arm that reaches a given power."""
 
     def reaches(rows: int) -> bool:
         """Return whether this number of rows per arm reaches the power."""
@@ -314,7 +314,10 @@ def _least_whole(condition: Callable[[int], bool], start: int, largest: int) -> 
 
 
 def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
-    """Find about the smallest positive effect that a test detects with a power."""
+    """Find approximately the smallest positive effect that a test detects.
+
+    The test has the given power for this effect.
+    """
     low = 0.0
     high = float(outcome.measure.high) - outcome.mean
     if _errors(outcome, test_plan, high, size).power < power:
@@ -336,16 +339,16 @@ def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) 
 def _search_budget(
     outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
 ) -> ABPower:
-    """Find the least budget, of four digits, that reaches a power."""
+    """Find the least budget of four digits that reaches a given power."""
 
     @cache
     def plan_of(epsilon_or_rho: Fraction) -> Plan:
-        """Plan the test with an epsilon or rho."""
+        """Plan the test with a given epsilon or rho."""
         privacy = smallest_privacy(with_epsilon_or_rho(least, epsilon_or_rho))
         return plan_for_workload(test_plan.workload, test_plan, privacy)
 
     def reaches(epsilon_or_rho: Fraction) -> bool:
-        """Return whether an epsilon or rho reaches the power."""
+        """Return whether an epsilon or rho reaches the given power."""
         return _errors(outcome, plan_of(epsilon_or_rho), effect, size).power >= power
 
     if not reaches(_MOST_SIZE):

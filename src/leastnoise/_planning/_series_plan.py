@@ -2,10 +2,10 @@
 
 The periods are the cells of an attribute of dates.
 
-A series measures C (x) A. C is the strategy along time. C is lower triangular, which makes it
-possible to measure each row when its period is over. A is a planner's strategy for the other
-attributes. A release up to a period is an ordinary release over the domain that ends with this
-period. The release follows from the first rows of C.
+A series measures the Kronecker product C (x) A. C is the strategy along time. C is lower
+triangular, so each of its rows can be measured when its period is over. A is a planner's strategy
+for the other attributes. A release of the periods so far is an ordinary release over a domain that
+ends with the last of these periods. Its measurements follow from the first rows of C.
 """
 
 import datetime as dt
@@ -69,7 +69,8 @@ class SeriesOptions:
 
     Attributes:
         along: the attribute of dates along which the series runs.
-        late: whether late rows are dropped or counted on arrival.
+        late: whether rows that arrive after their period has ended are dropped, or counted on
+            arrival.
         max_rows: the most rows of a unit in all periods together; None if only the unit's bound for
             each period applies.
         files: a pattern of the file names of each period, with directives for the date of its first
@@ -126,10 +127,10 @@ class SeriesOptions:
         return patterns
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
-        """Return the privacy over all periods, computed from the privacy of one period.
+        """Compute the privacy over all periods from the privacy of one period.
 
         Args:
-            privacy: the privacy of one period; its bound on the rows of a unit is for each period.
+            privacy: the privacy of one period, whose bound on the rows of a unit is per period.
             domain: the domain of the series.
         """
         if privacy.unit_column is None:
@@ -158,7 +159,7 @@ class SeriesOptions:
 
 
 def series_of(plan: Plan) -> SeriesOptions | None:
-    """Return the series options that a plan was made with; None without."""
+    """Return the series options with which a plan was made, or None."""
     if not isinstance(plan, SeriesPlan):
         return None
     return SeriesOptions(plan.series.along, plan.series.late)
@@ -225,13 +226,13 @@ class _SeriesProblem:
 
     @property
     def in_all_periods(self) -> bool:
-        """Whether rows of a unit are bounded per period, so it may be in all."""
+        """Whether a unit may be in all periods, as rows are bounded per period."""
         return self.privacy.max_per_cell is not None
 
     def privacy_of_period(self) -> Privacy:
-        """Return the unit and the row bound of one period.
+        """Return the unit and the bound on its rows in one period.
 
-        The budget is a nominal one.
+        The budget in the result is only nominal.
         """
         if self.privacy.max_per_cell is None:
             rows_of_unit = self.privacy.max_rows
@@ -241,7 +242,7 @@ class _SeriesProblem:
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
     def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
-        """Return the error of each query set on other attributes, for counted cells."""
+        """Return the error of query sets on other attributes if cells are counted."""
         domain = self.workload.domain
         return {
             table.others: table.product.rows
@@ -253,7 +254,7 @@ class _SeriesProblem:
     def strategies_along_time(
         self, errors: Mapping[_OtherQueries, float], bits: int
     ) -> list[Factor]:
-        """Return the candidate strategies along time, for weighted tables.
+        """Return the strategies along time to compare for weighted tables.
 
         The weight of a table is the error of its queries along the other attributes.
         """
@@ -270,8 +271,9 @@ class _SeriesProblem:
 def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
     """Plan the queries of a single period, on all attributes except time.
 
-    The weight of a table is its error along time under a first, provisional strategy along time.
-    Raise InputError if the coefficients leave too few bits for the coefficients along time.
+    The weight of a table is the error of its queries along time, under a first, provisional
+    strategy along time. Raise InputError if the coefficients leave too few bits for the
+    coefficients along time.
     """
     first_strategies = problem.strategies_along_time(problem.errors_of_counted_cells(), _FIRST_BITS)
     along_time = invert_gram(first_strategies[0 if problem.in_all_periods else -1])
@@ -295,9 +297,9 @@ def _plan_one_period(problem: _SeriesProblem, search: Search) -> Plan:
 def _plans_over_time(
     problem: _SeriesProblem, plan_of_period: Plan, details: SeriesDetails
 ) -> list[SeriesPlan]:
-    """Extend the plan of one period to all periods, for each time strategy.
+    """Extend one period's plan to all periods, for each strategy along time.
 
-    Raise InputError if no plan has noise that can be drawn exactly.
+    Raise InputError if the noise of no plan can be drawn exactly.
     """
     tables = zip(plan_of_period.workload, plan_of_period.expected_error().tables, strict=True)
     errors = {
@@ -322,7 +324,7 @@ def _plans_over_time(
 def _extend_over_time(
     problem: _SeriesProblem, plan_of_period: Plan, along_time: Factor
 ) -> Measurements:
-    """Return the product of one period's measurements and a time strategy."""
+    """Return the product of a period's measurements and a strategy along time."""
     domain = problem.workload.domain
     weighted_blocks = [
         (_extend_block(block, along_time, domain), 1 / float(block.scale))
@@ -339,7 +341,7 @@ def _strategies_along_time(
     *,
     in_all_periods: bool,
 ) -> list[Factor]:
-    """Return the candidate strategies along time, as lower triangular factors.
+    """Return the strategies along time to compare, as lower triangular factors.
 
     If a unit may have rows in all periods, the result also has a strategy that is best for such
     units.
@@ -362,7 +364,10 @@ def _strategies_along_time(
 
 
 def _bits_left_for_time(plan_of_period: Plan) -> int:
-    """Return the bits that coefficients along time may have without overflow."""
+    """Return the number of bits that coefficients along time may have.
+
+    More bits would make the sums overflow.
+    """
     measured = plan_of_period.measured()
     largest = (
         int(measured.largest_values(block).max())
@@ -373,7 +378,7 @@ def _bits_left_for_time(plan_of_period: Plan) -> int:
 
 
 def _check_workload(workload: Workload, series: SeriesOptions) -> None:
-    """Raise for queries that cannot be answered at the end of each period."""
+    """Raise for queries that cannot be answered when each period ends."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of late values is not known."
@@ -425,10 +430,10 @@ def _check_table(product: Product, along: str) -> None:
 
 
 def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
-    """Raise for counts of units in groups if rows are bounded over all periods.
+    """Raise for unit counts in groups if rows are bounded over all periods.
 
-    If rows are bounded over all periods, a unit's rows of closed periods are left out, but a window
-    of periods may need these rows.
+    The groups are windows of periods. With this bound, a unit's rows of closed periods are left
+    out, but the count of a window may need these rows.
     """
     bound = privacy.max_per_cell
     periods = workload.domain.cells(series.along)
@@ -445,7 +450,7 @@ def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesO
 
 
 def _other_queries(product: Product, along: str) -> _OtherQueries:
-    """Return a table's measure and its query sets, without the one along time."""
+    """Return a table's measure, and its query sets except the one along time."""
     other_sets = {
         name: query_set
         for name, query_set in zip(product.attributes, product.query_sets, strict=True)
@@ -455,7 +460,7 @@ def _other_queries(product: Product, along: str) -> _OtherQueries:
 
 
 def _workload_of_one_period(problem: _SeriesProblem, errors: Sequence[float]) -> Workload:
-    """Return the queries of one period, weighted by their errors along time."""
+    """Return a workload for one period, weighted by the errors along time."""
     domain = _domain_of_first_periods(problem.workload.domain, problem.along, 1)
     weights: dict[_OtherQueries, float] = {}
     for table, error in zip(problem.tables, errors, strict=True):
@@ -494,10 +499,10 @@ def _domain_of_first_periods(domain: Domain, along: str, periods: int) -> Domain
 
 
 def _limit_to_ended_groups(measure: Measure, along: str, periods: int) -> Measure:
-    """Limit a count of units in groups to groups within the first periods.
+    """Limit a count of units in groups to groups that have ended.
 
-    If no group lies within them or there is only one period, units are counted in each period.
-    Other measures are returned unchanged.
+    If no group has ended or there is only one period, units are counted in each period. Other
+    measures are returned unchanged.
     """
     if not isinstance(measure, UnitCount) or along not in measure.attributes:
         return measure
@@ -521,7 +526,7 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
 
 
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
-    """Return the plan of the release after the first periods of a series.
+    """Return the plan of a release after the first periods of a series.
 
     The plan has the queries that can be answered at the end of the last of these periods. The
     result is None if there are no such queries.
@@ -602,8 +607,8 @@ def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> P
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     """Map each period to the standard errors of its new answers, by table.
 
-    An answer is new in the period in which it is first published. The entry of a table without new
-    answers in the period is None.
+    An answer is new in the period in which it is first published. If a table has no new answers in
+    a period, its entry is None.
     """
     series = series_of(plan)
     if series is None:

@@ -1,11 +1,11 @@
 """Error targets: the least budget that meets all of them.
 
-The module also minimises the largest ratio of error to target.
+Other functions minimise the largest ratio of error to target.
 
-A goal is the error that a table may have. A goal may also be the error of a statistic that follows
-from tables. Balancing changes the weights of the tables until the largest ratio of an error to its
-goal is as small as possible. Other objectives replace the total squared error as the number that a
-plan minimises. This module reads no data.
+A goal limits the error of a table. A goal may also limit the error of a statistic that is computed
+from tables. Balancing changes the weights of the tables until the largest ratio of error to goal is
+as small as possible. Other objectives are numbers that a plan minimises instead of the total
+squared error. This module reads no data.
 """
 
 import itertools
@@ -63,16 +63,16 @@ _MOST_SQUARED_RATIO = 0.99
 
 @dataclass(frozen=True, slots=True)
 class MeanGoal:
-    """The largest error of means by group, for a group of a public size.
+    """A limit on the error of means by group, for a group of a public size.
 
-    The goal applies to every possible mean.
+    The limit applies to every possible mean.
 
-    It limits the errors of both tables from which the means are computed. The error of a mean m is
-    the error of S - m C divided by the size n. Let low and high be the bounds of the measure.
-    S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and
-    C = ((S - low C) - (S - high C)) / (high - low). The error of each is at most the largest error
-    of S - m C times the sum of the absolute coefficients. With weights, C and the size are sums of
-    weights.
+    It also limits the errors of the two tables from which the means are computed. The error of a
+    mean m is the error of S - m C divided by the size n. Let low and high be the bounds of the
+    measure. S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and
+    C = ((S - low C) - (S - high C)) / (high - low). The errors of S and of C are each at most the
+    largest error of S - m C times the sum of the absolute coefficients. With weights, C and the
+    size are sums of weights.
 
     Attributes:
         statistic: the means.
@@ -93,8 +93,8 @@ class MeanGoal:
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean under a plan (delta method).
 
-        If ``level`` is set, the result is the half width of the interval instead. Errors are in the
-        unit of the measure's values.
+        If ``level`` is not None, the result is the half width of the interval instead. Errors are
+        in the unit of the measure's values.
         """
         measured = plan.measured()
         tables = plan.expected_error().tables
@@ -120,11 +120,11 @@ StatisticGoal: TypeAlias = MeanGoal | MomentGoal | ComparisonGoal
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The largest error that a table may have.
+    """A limit on the error of a table.
 
     Attributes:
-        most: the largest error, in rows or units; infinite if only statistics of the table have
-            targets.
+        most: the largest error that is allowed, in rows or units; infinite if only statistics of
+            the table have targets.
         level: the level of the interval whose half width is the error; None for the RMSE.
         statistics: targets of statistics, differences and ratios that follow from the table.
     """
@@ -135,13 +135,13 @@ class Goal:
 
     @property
     def has_target(self) -> bool:
-        """Whether the table has a target, or a statistic that follows from it has one."""
+        """Whether the table, or a statistic that is computed from it, has a target."""
         return math.isfinite(self.most) or bool(self.statistics)
 
     def squared_ratio(self, plan: Plan, table_index: int) -> float:
-        """Return the table's squared error over its squared target, under a plan.
+        """Return the table's squared error under a plan over its squared target.
 
-        Statistics that follow from the table are not included.
+        Statistics that are computed from the table are not included.
         """
         table = plan.expected_error().tables[table_index]
         measured = plan.measured()
@@ -153,9 +153,9 @@ class Goal:
         return (error / self.most) ** 2
 
     def std(self, noise: Noise, table_index: int) -> float:
-        """Return the largest standard error of the table that meets the goal.
+        """Return the largest standard error with which the table meets the goal.
 
-        A margin is divided by the multiplier of its interval.
+        A target for a margin is divided by the multiplier of the interval.
         """
         limits = [
             (self.most, self.level),
@@ -247,8 +247,8 @@ def _table_goal(product: Product, level: float, statistics: tuple[StatisticGoal,
 def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Return each table's squared error over its squared target, (tables,).
 
-    If a statistic that follows from the table has a larger ratio, the entry is that ratio. An entry
-    is at most 1 if the goal is met.
+    If a statistic that is computed from the table has a larger ratio, the entry is the ratio of the
+    statistic. An entry is at most 1 if the goal is met.
     """
     # Computed once, because a statistic follows from several tables, and its error takes long.
     ratio_of_statistic = {
@@ -278,7 +278,7 @@ _FINALIST_SQUARED_RATIO = 1.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedPlan:
-    """A plan for certain table weights, and the squared ratios of its errors to goals.
+    """A plan for some table weights, and the squared ratios of error to goal.
 
     Attributes:
         plan: the plan.
@@ -288,7 +288,8 @@ class BalancedPlan:
         shares: the weight of each table's squared ratio in the total squared error; the sum is 1.
         largest_squared_ratio: the largest of them.
         mean_squared_ratio: their mean, weighted by the shares. If this plan is the strategy's best
-            for the weights, no plan of the strategy has a smaller largest squared ratio.
+            plan for the weights, no plan of the strategy has a largest squared ratio below this
+            mean.
     """
 
     plan: Plan
@@ -301,7 +302,7 @@ class BalancedPlan:
 
 
 def _evaluate_balance(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
-    """Evaluate a plan: compute the squared ratios of its errors to goals."""
+    """Compute the squared ratios of a plan's errors to the goals."""
     weights = _ratio_weights(workload, goals, plan.measured().noise)
     table_ratios = squared_ratios(goals, plan)
     shares = np.array(weights) / math.fsum(weights)
@@ -338,7 +339,7 @@ def balance_plan(
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds that `balance_plan` takes.
+    """Estimate the CPU seconds of `balance_plan`.
 
     The estimate covers a quick comparison of strategies, and then longer searches with the best of
     them.
@@ -361,10 +362,10 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """Return the options of a search that takes a part of the time.
+    """Return the options of a search that takes a part of the planning time.
 
-    The time limit is enough for the strategies that are usually best, and for promising strategies
-    that take at most half of the time.
+    This part is enough for the strategies that are usually best, and for promising strategies that
+    need at most half of the time.
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]
     enough = 0.0
@@ -415,7 +416,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
     """Change table weights until all ratios of errors to goals are nearly equal.
 
     The result is the best of the plans of one strategy. If the strategy's tables cannot be
-    reweighted, each round is a new search, and there are only a few rounds.
+    reweighted, each round is a new search, so there are only a few rounds.
     """
     best = start
     now = start
@@ -484,7 +485,7 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
 
 def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Weight the tables so that errors equal to their goals count equally."""
+    """Weight the tables such that errors equal to the goals count equally."""
     return _weight_by_ratio_shares(
         workload,
         goals,
@@ -496,10 +497,10 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
 def _weight_by_ratio_shares(
     workload: Workload, goals: Sequence[Goal], ratio_weights: FloatArray, noise: Noise
 ) -> Workload:
-    """Weight the tables so that the error is a weighted sum of their squared ratios.
+    """Weight the tables such that the error is a sum of their squared ratios.
 
-    ``ratio_weights`` are the weights of the squared ratios. The error equals the sum up to a
-    constant factor.
+    ``ratio_weights`` are the weights of the squared ratios in this sum. The error equals the sum up
+    to a constant factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
@@ -519,7 +520,7 @@ def _weight_by_ratio_shares(
 
 
 def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """Return the weight of each table's squared ratio in the total squared error.
+    """Return the weight of each table's squared ratio in the total error.
 
     A table without a goal has the weight 0.
     """
@@ -530,13 +531,13 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 
 
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """Return a lower bound on the largest squared ratio of an error to its goal.
+    """Return a lower bound on the largest squared ratio of error to goal.
 
-    The bound is a lower bound on the weighted squared error of the tables with goals, divided by
-    the sum of their weights. It holds for three reasons: a table's largest standard error is at
-    least the root mean square; half a step of the noise is at least 0; and the ratio of a mean is
-    at least the ratio of its tables, as `MeanGoal` says. With targets of other statistics, the
-    bound is only approximate.
+    It is the lower bound on the weighted squared error of the tables with goals, divided by the sum
+    of their weights. It is valid for three reasons: a table's largest standard error is at least
+    the root mean square; half a step of the noise is at least 0; and the ratio of a mean is at
+    least the ratio of its tables (see `MeanGoal`). With targets of other statistics, the bound is
+    only approximate.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
@@ -635,8 +636,8 @@ def with_epsilon_or_rho(privacy: Privacy | Least, epsilon_or_rho: Exact) -> Priv
 def plan_least_budget(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
     """Find the least budget that meets every target, and return its plan.
 
-    The budget is rounded up to four significant digits. No smaller budget meets the targets with
-    one of the candidate strategies.
+    The budget is rounded up to four significant digits. With the candidate strategies, no smaller
+    budget meets the targets.
     """
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
@@ -694,9 +695,9 @@ def _least_parameter_above(
 ) -> Fraction:
     """Find the least epsilon or rho above a limit that meets the goals.
 
-    Epsilon and rho have four significant digits, and usually the next value above the limit meets
-    the goals. If noise hides a statistic, a much larger value can be necessary. The steps double
-    until a value meets the goals, and bisection follows.
+    Epsilon and rho have four significant digits. Usually the next value above the limit meets the
+    goals. If noise hides a statistic, a much larger value can be necessary. The step to the next
+    tried value doubles until a value meets the goals; then the value is found by bisection.
 
     Raises:
         InputError: no value up to the largest budget meets the goals.
@@ -721,9 +722,9 @@ def _least_parameter_above(
 
 
 def _budget_factor(squared_ratio: float, privacy: Privacy) -> float:
-    """Return a factor for the budget so that a squared ratio becomes about 1.
+    """Return the budget factor that changes a squared ratio to about 1.
 
-    Errors are in proportion to 1 / epsilon or 1 / sqrt(rho).
+    Errors are proportional to 1 / epsilon or to 1 / sqrt(rho).
     """
     if isinstance(privacy.budget, ZCDP):
         return squared_ratio
@@ -744,7 +745,7 @@ def _round_up_to_digits(epsilon_or_rho: float) -> Fraction:
 def plan_worst_ratio(
     workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL
 ) -> Plan:
-    """Return the plan that minimises the largest ratio of an error to its target.
+    """Return the plan that minimises the largest ratio of error to target.
 
     If there are no targets, each error is divided by the error that the table would have if only
     this table were planned.
@@ -764,7 +765,7 @@ def plan_worst_ratio(
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds that `plan_worst_ratio` takes."""
+    """Estimate the CPU seconds of `plan_worst_ratio`."""
     has_targets = workload.has_targets or search.comparisons
     single_workloads = [] if has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
@@ -812,7 +813,7 @@ Each has two entries: the function that plans for it, and an estimate of its CPU
 class TargetStatus(NamedTuple):
     """The target of a table or a statistic, and its expected error.
 
-    The error is infinite where the interval of a statistic has no end.
+    The error is infinite if the interval of a statistic is unbounded.
     """
 
     kind: str
@@ -826,7 +827,7 @@ class TargetStatus(NamedTuple):
 
 
 def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Compare each table's error with its target; None without a target."""
+    """Compare each table's error with its target; None if it has no target."""
     return tuple(
         None
         if product.target is None
@@ -840,10 +841,10 @@ def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]
 
 
 def statistic_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
-    """Compare each statistic's error with its target; None without a target.
+    """Compare each statistic's error with its target; None if it has none.
 
-    The error is for a group of the public size, and for variances, correlations and regressions at
-    the public scales. The result has one entry for each statistic.
+    The error is for a group of the public size. For variances, correlations and regressions, it is
+    at the public scales. The result has one entry for each statistic.
     """
     errors = {goal.statistic: goal.error(plan) for goal in mean_goals(plan.workload, level)}
     errors |= {
@@ -949,7 +950,7 @@ def joint_price(
 def _squared_error_ratio_of_tables(
     plan: Plan, table_indices: Sequence[int], search: Search, cached_prices: PriceCache
 ) -> float:
-    """Return the largest ratio of new to old squared errors if only some tables remain.
+    """Return the largest ratio of new to old squared errors with fewer tables.
 
     Old errors are the errors of the plan. New errors are the errors of a plan of only the remaining
     tables with the same budget.
