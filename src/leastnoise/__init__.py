@@ -1,6 +1,6 @@
 """Answer batches of linear queries under differential privacy.
 
-The error is the least that is known to be possible.
+The expected error is the smallest that is known to be possible.
 
     domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
 

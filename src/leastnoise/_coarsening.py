@@ -1,6 +1,6 @@
-"""Find cells that planned tables with rounded and suppressed counts determine.
+"""Find cells that readers could compute from rounded or suppressed tables.
 
-A data holder plans to publish tables whose counts are rounded or left out. A reader knows the
+A data holder plans to publish tables in which counts are rounded or left out. A reader knows the
 tables and the rounding rule, and knows that counts are whole numbers of at least 0. `solve_tables`
 computes what the reader can infer: the smallest and the largest value of every hidden cell.
 `solve_tables` reads tables and never rows, and gives no privacy guarantee.
@@ -72,7 +72,7 @@ class RoundingRule:
     def bounds(self, count: int | None) -> tuple[int, int | None]:
         """Return the smallest and largest true count that a published count allows.
 
-        A suppressed count is None. The largest count is None without a limit.
+        A suppressed count is None. The largest count is None if there is no limit.
         """
         if count is None:
             return self.suppressed
@@ -109,13 +109,13 @@ class HiddenCell:
 
     @property
     def values(self) -> int | None:
-        """How many true counts are possible; None if there is no limit."""
+        """The number of possible true counts; None if there is no limit."""
         if self.high is None:
             return None
         return self.high - self.low + 1
 
     def is_disclosed(self, least_values: int) -> bool:
-        """Return whether fewer true counts are possible than a minimum."""
+        """Return whether fewer true counts are possible than a given minimum."""
         return self.values is not None and self.values < least_values
 
 
@@ -264,7 +264,7 @@ def _common_labels(tables: Sequence[PlannedTable], total: str) -> dict[str, list
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of the table of all attributes, in row-major order."""
+    """The cells of the joint table of all attributes, in row-major order."""
 
     labels: Mapping[str, Sequence[str]]
     total: str
@@ -283,7 +283,7 @@ class _Cells:
         return math.prod(map(len, self.labels.values()))
 
     def members(self, attributes: Sequence[str], labels: Sequence[str]) -> IntArray:
-        """Return the indices of the cells that a published cell adds up."""
+        """Return the indices of the cells whose counts add up to a published cell."""
         label_of = dict(zip(attributes, labels, strict=True))
         positions = np.zeros(1, dtype=np.int64)
         for name, values in self.labels.items():
@@ -297,7 +297,7 @@ class _Cells:
 
 
 class _Conditions:
-    """The constraints that published counts put on the true count of each cell."""
+    """The constraints that published counts put on the true counts of cells."""
 
     def __init__(self, cells: _Cells, tables: Sequence[PlannedTable], rule: RoundingRule) -> None:
         """Collect the conditions, and check that whole numbers satisfy them.
@@ -352,11 +352,11 @@ class _Conditions:
     def intervals(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None, bool]]:
-        """Return the smallest and the largest possible value of sums of cells.
+        """Return the smallest and the largest possible value of each sum of cells.
 
         Args:
             sums: the positions of the cells of each sum.
-            bounds: limits on each sum that the conditions contain; None for no limit.
+            bounds: the limits that the conditions put on each sum; None for no limit.
 
         Returns:
             For each sum: its smallest and largest possible value (None without a limit), and
@@ -377,9 +377,10 @@ class _Conditions:
     def _add_extreme_solutions(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
     ) -> None:
-        """Find solutions in which many sums are as small or large as allowed.
+        """Find solutions in which many sums are as small or as large as possible.
 
-        Each solution proves that its values are possible. This saves optimisations later.
+        Each solution proves that its values are possible. This makes later optimisations
+        unnecessary.
         """
         rounds = _MOST_EXTREME_SOLUTIONS if self._solutions else 0
         for _ in range(rounds):
@@ -401,13 +402,13 @@ class _Conditions:
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
         """Minimise a linear cost over whole true counts.
 
-        A linear program comes first. The bound is exact if the solution is whole, or if a known
-        solution attains the bound. The result has two parts: the least cost, or None if there is no
-        minimum; and whether the value is exact.
+        A linear program is solved first. Its bound is exact if the solution consists of integers,
+        or if a known solution attains the bound. The result has two parts: the least cost, or None
+        if there is no minimum; and whether this cost is exact.
 
         Args:
             costs: the cost of a count of 1 in each cell.
-            limit: a bound on the cost that the conditions contain; None for none.
+            limit: a bound that the conditions put on the cost; None for no bound.
         """
         costs_of_solutions = [round(float(costs @ solution)) for solution in self._solutions]
         least_cost = min(costs_of_solutions, default=None)

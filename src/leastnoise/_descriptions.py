@@ -169,7 +169,7 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
 
 
 def _spec_number(value: Fraction) -> int | str:
-    """Write a fraction as a spec does: an integer, or a decimal or fraction text."""
+    """Write a fraction as specs do: an integer, or a decimal or fraction text."""
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"

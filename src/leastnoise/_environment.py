@@ -1,8 +1,9 @@
-"""Settings that are read from environment variables.
+"""Settings that the program reads from environment variables.
 
-A switch is on or off. A switch with any other value is refused, because a typing error must not
-silently turn it on or off. `check_environment` reads all settings. The check runs before anything
-is paid, because some settings are needed only after the payment, when the report is written.
+A switch is on or off. A switch with any other value raises an error, because a typing error must
+not silently turn the switch on or off. `check_environment` reads all settings. The check runs
+before anything is paid, because some settings are needed only after the payment, when the report is
+written.
 """
 
 import os
@@ -24,7 +25,7 @@ def is_on(switch: str) -> bool:
     """Return whether an environment switch is on, by its value or its default.
 
     Args:
-        switch: the name of the variable, one of those above.
+        switch: the name of the variable, one of the constants of this module.
 
     Raises:
         InputError: the value is neither on nor off.
@@ -45,7 +46,7 @@ def is_on(switch: str) -> bool:
 
 
 def cache_folder() -> Path | None:
-    """Return the plan folder from LEASTNOISE_CACHE_DIR; None if it is not set.
+    """Return the folder in LEASTNOISE_CACHE_DIR; None if it is not set.
 
     Raises:
         InputError: the path is not absolute.
@@ -61,10 +62,10 @@ def cache_folder() -> Path | None:
 
 
 def check_environment() -> None:
-    """Raise for an environment variable with a value that is not allowed.
+    """Raise if an environment variable has a value that is not allowed.
 
     Raises:
-        InputError: one of them cannot be used.
+        InputError: one of the variables has a value that cannot be used.
     """
     for switch in _DEFAULTS:
         is_on(switch)

@@ -1,4 +1,4 @@
-"""Facts about plans, releases and ledgers, which every display chooses from.
+"""Facts about plans, releases and ledgers, from which displays choose.
 
 `describe` returns the facts. Two packages register the classes that they can describe. These
 packages are loaded when a value is first described, so ``import leastnoise`` stays quick, and a
@@ -33,14 +33,14 @@ def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
 
     Args:
         sections: the sections.
-        keys: the keys of these facts; all without any.
+        keys: the keys of the facts to list; without keys, all facts are listed.
     """
     facts = [fact for section in sections for fact in section.facts]
     return [fact for fact in facts if not keys or fact.key in keys]
 
 
 def format_facts(facts: Iterable[Fact]) -> list[tuple[str, str]]:
-    """Return pairs of a fact's label, with a small first letter, and its text."""
+    """Return each fact's label, with a small first letter, and its text."""
     return [(fact.label[:1].lower() + fact.label[1:], fact.text) for fact in facts]
 
 
@@ -73,6 +73,6 @@ def summarize(value: object, *keys: str) -> list[tuple[str, str]]:
 
     Args:
         value: the plan, release or ledger.
-        keys: the keys of the facts; all without any.
+        keys: the keys of the facts to return; without keys, all facts are returned.
     """
     return format_facts(list_facts(describe(value), *keys))

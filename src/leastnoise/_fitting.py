@@ -1,10 +1,10 @@
 """Scale the noise of a strategy to a given budget.
 
-The module also scales the threshold of a search for keys.
+The file also scales the threshold of a search for keys.
 
-This file is not trusted: the kernel computes the cost of its results again. The module also
-converts a rho and a delta to an epsilon. This epsilon is only displayed and never charged, because
-ledgers add up rho itself.
+This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
+and a delta to an epsilon. This epsilon is only displayed and never charged, because ledgers add up
+rho itself.
 """
 
 import math
@@ -84,7 +84,7 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 def allowed_epsilon(budget: Budget) -> float:
     """Return the largest epsilon that Laplace noise may cost.
 
-    In a rho budget, an epsilon costs rho = epsilon^2 / 2. In a budget of mu squared, an epsilon
+    With a rho budget, an epsilon costs rho = epsilon^2 / 2. With a budget of mu squared, an epsilon
     costs the mu squared that it implies.
     """
     if isinstance(budget, ZCDP):
@@ -95,10 +95,10 @@ def allowed_epsilon(budget: Budget) -> float:
 
 
 def pure_share(budget: Budget, share: Fraction) -> Fraction:
-    """Return the epsilon for which a pure step costs a share of a budget.
+    """Return the epsilon with which a pure step costs a share of a budget.
 
-    ``share`` is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2. In a budget of mu
-    squared, the step costs the mu squared that its epsilon implies.
+    ``share`` is between 0 and 1. With a rho budget, the step costs epsilon^2 / 2. With a budget of
+    mu squared, the step costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
         return pure_epsilon(budget.mu_squared * share)
@@ -110,10 +110,11 @@ def pure_share(budget: Budget, share: Fraction) -> Fraction:
 
 
 def choice_distance(scale: float, cells: int, failure_probability: float) -> float:
-    """Return the rank distance that a private choice exceeds with a probability.
+    """Bound the rank distance of a privately chosen cell from its target.
 
-    The bound (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one
-    cell. The distance is in the unit of the scale.
+    The distance exceeds this bound with a probability of at most ``failure_probability``. The bound
+    (S6 of PROOFS-quantiles.md) holds for all data, and is attained if all rows are in one cell. The
+    distance is in the unit of the scale.
 
     Args:
         scale: the distance at which a cell passes with probability 1 / e.
@@ -206,9 +207,10 @@ def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
 
 
 def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
-    """Return what a block's noise scale depends on.
+    """Return the properties of a block that determine its noise scale.
 
-    The key consists of its weight, its largest row weight, and whether a coefficient exceeds 1.
+    The result consists of the block's weight, its largest row weight, and whether a coefficient
+    exceeds 1.
     """
     heaviest = math.prod([factor.heaviest for factor in block.factors])
     largest_square = max([factor.largest_square for factor in block.factors], default=1)
@@ -216,7 +218,7 @@ def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
 
 
 def _gaussian_grid(least: Fraction) -> int:
-    """Return the grid for rounded Gaussian noise with a given smallest scale."""
+    """Return the grid of rounded Gaussian noise, from the smallest scale."""
     grid = 1
     while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
         grid *= 2
@@ -226,7 +228,7 @@ def _gaussian_grid(least: Fraction) -> int:
 def fit_noise_scales(
     domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
 ) -> Measurements:
-    """Choose noise scales such that weighted blocks cost a whole budget.
+    """Choose noise scales such that weighted blocks cost a given budget.
 
     The noise of a block is inversely proportional to its weight. The cost is as near to the budget
     as possible, and never above it.
@@ -273,7 +275,7 @@ def fit_noise_scales(
 
 
 def _noise_factor(noise_cost: Cost, budget: Budget) -> Fraction:
-    """Return the factor for all noise scales at which the cost equals the budget."""
+    """Return the factor of all noise scales for which the cost is the budget."""
     if isinstance(noise_cost, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
             return noise_cost.epsilon / pure_epsilon(budget.mu_squared)
@@ -334,7 +336,10 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _least_epsilon(rho: Fraction, limit: Fraction) -> Fraction:
-    """Return the least epsilon that a zCDP cost implies at a delta, rounded up."""
+    """Return the least epsilon that a zCDP cost implies with a delta.
+
+    The result is rounded up.
+    """
 
     def proved(epsilon: Fraction) -> bool:
         """Return whether the delta at an epsilon is proved to be small enough."""
@@ -354,8 +359,8 @@ def _least_epsilon(rho: Fraction, limit: Fraction) -> Fraction:
 def key_rule(privacy: Privacy) -> KeyRule:
     """Return the noise and the threshold of a private search for keys.
 
-    Among the private rules, it is a rule that finds keys of as few units as possible. The rule has
-    Laplace or Gaussian noise, and `keys_are_private` returns True for the rule.
+    Among the private rules, it is a rule that finds keys with as few units as possible. The rule
+    has Laplace or Gaussian noise, and `keys_are_private` returns True for the rule.
     """
     budget = search_budget(privacy)
     laplace = KeyRule(
@@ -393,10 +398,10 @@ def detectable_units(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Search the noise scale with the smallest threshold that is private.
+    """Find the noise scale whose smallest private threshold is least.
 
-    `keys_are_private` returns True for the rule. The result is None if the threshold would exceed
-    2^40.
+    `keys_are_private` returns True for this scale and this threshold. The result is None if the
+    threshold would exceed 2^40.
     """
     budget = privacy.budget
     if isinstance(budget, ApproxDP):

@@ -64,7 +64,7 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UniqueNames:
-    """Column names that are made unique, ignoring case as databases do."""
+    """Makes column names unique, ignoring case as databases do."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class UniqueNames:
 def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
     """Return a unique column name for each attribute.
 
-    If another column already has the name, a number is appended to it.
+    If another column already has the name, a number is appended to the name.
     """
     names = UniqueNames({"query", *numbers})
     return [names.make_unique(name) for name in attributes]
@@ -122,7 +122,7 @@ def escape_controls(text: str) -> str:
 
 
 class TabularMixin:
-    """Displays a value as a table in terminals, notebooks and data frames."""
+    """A mixin that displays a value as a table."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class TabularMixin:
         )
 
     def _display_columns(self) -> list[list[str]]:
-        """Return each column as texts: the name, then the first values."""
+        """Return each column as a list of texts: the name, then the first values."""
         columns = []
         for name, values in self.columns().items():
             first_values = [name, *values[:_MOST_SHOWN_ROWS].tolist()]
@@ -205,7 +205,7 @@ class TabularMixin:
 def grouped_columns(
     by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
 ) -> Columns:
-    """Flatten arrays over groups into columns; each key gets a column.
+    """Flatten arrays over groups into columns, with a column for each key.
 
     Groups are in row-major order.
     """

@@ -1,4 +1,4 @@
-"""The description of errors, and the payments that a run noted before them.
+"""Describe errors, and record the payments that a run makes before them.
 
 This module has no influence on payments.
 """
@@ -48,9 +48,9 @@ def describe_error(error: BaseException) -> tuple[str, bool]:
 
 
 def note_run(ledger: Path, run: str) -> None:
-    """Record a payment in this process, before it is made.
+    """Record a payment in this process before the payment is made.
 
-    When the process ends, the program looks up in the ledger whether the payment was made.
+    At the end of the process, the program looks up in the ledger whether the payment was made.
 
     Args:
         ledger: the file of the ledger.

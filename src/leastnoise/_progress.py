@@ -85,9 +85,9 @@ class Progress(ProgressLine):
         self.say(f"planning, trying {name}")
 
     def step(self, text: str, steps: int) -> None:
-        """Start the next step of several, and show its text.
+        """Start the next of several steps, and show its text.
 
-        The time left is estimated from the steps that are done.
+        The time left is estimated from the steps that are finished.
 
         Args:
             text: the new text of the line.
@@ -108,7 +108,7 @@ class Progress(ProgressLine):
         self._work_start = self.seconds
 
     def _done_share(self, seconds: float) -> float:
-        """Return which share of the work is done after some seconds.
+        """Return the share of the work that is done after some seconds.
 
         The share is computed from the finished steps or, without steps, from the estimated time.
         """
@@ -139,7 +139,7 @@ def _error_stream() -> Display:
     width = 0
 
     def show(line: str) -> None:
-        """Write a line, on a terminal over the line before."""
+        """Write a line; on a terminal, overwrite the previous line."""
         nonlocal width
         if is_terminal:
             # Blanks cover the end of a longer line before.
@@ -198,7 +198,7 @@ def show_rows(
 
     Args:
         next_step: the text of the line after the last row.
-        estimate: from the arguments of the function, returns the number of blocks of rows, and the
+        estimate: a function of the arguments, which returns the number of blocks of rows and the
             seconds that the next step will take.
     """
 

@@ -1,9 +1,9 @@
 """Thread limits for linear algebra, and threads for writing files.
 
-Linear algebra has one thread, unless the user sets another number.
+By default, linear algebra uses one thread.
 
 Planning consists of many small matrix products. Threads that wait for each other would take several
-times the CPU time, and on a busy machine also more elapsed time.
+times as much CPU time, and on a busy machine also more elapsed time.
 """
 
 import os
@@ -31,9 +31,9 @@ _LATE_LIBRARY = "scipy.linalg"
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread while a block or function runs.
 
-    Public functions that compute use this limit, also as a decorator. The limit holds for the
-    process, like the threads of the libraries. A library that is loaded in this block starts with
-    one thread, and after the block has as many threads as the others.
+    Public functions that compute use this limit, also as a decorator. The limit applies to the
+    whole process, as the threads of the libraries do. A library that is loaded in this block starts
+    with one thread; after the block, it has as many threads as the other libraries.
     """
     if any(name in os.environ for name in THREAD_VARIABLES):
         yield
@@ -62,7 +62,7 @@ def one_thread() -> Iterator[None]:
 def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001
     """Return a controller of the thread pools of NumPy and, if loaded, SciPy.
 
-    Looking for them takes milliseconds.
+    Searching for these pools takes milliseconds.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -70,11 +70,11 @@ def _libraries(is_scipy_loaded: bool) -> "ThreadpoolController":  # noqa: ARG001
 
 
 class BoundedThreadPool:
-    """A pool of up to four threads that limits how much work may wait.
+    """A pool of up to four threads that limits how many calls may wait.
 
     The pool has as many threads as there are cores. At the end of the block, all functions have
     ended. The first error is raised by `submit` or at the end of the block. Functions that have not
-    started by then are dropped.
+    started by then are not called.
     """
 
     def __init__(self) -> None:
