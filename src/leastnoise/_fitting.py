@@ -2,9 +2,9 @@
 
 The file also scales the threshold of a search for keys.
 
-This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
-and a delta to an epsilon. This epsilon is only displayed and never charged, because ledgers add up
-rho itself.
+This file is not trusted: the kernel computes the cost of its results again. The file also converts
+a rho and a delta to an epsilon. This epsilon is only displayed and never charged, because ledgers
+add up rho itself.
 """
 
 import math

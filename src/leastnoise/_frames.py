@@ -64,7 +64,7 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UniqueNames:
-    """Makes column names unique, ignoring case as databases do."""
+    """A set of column names that are unique, ignoring case as databases do."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -122,7 +122,7 @@ def escape_controls(text: str) -> str:
 
 
 class TabularMixin:
-    """A mixin that displays a value as a table."""
+    """A mixin for values that are displayed as tables, or as data frames."""
 
     __slots__ = ()
 
