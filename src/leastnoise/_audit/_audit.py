@@ -2,14 +2,14 @@
 
 The audit runs the installed kernel on synthetic tables. It reads no data and pays nothing.
 
-A mechanism loses privacy only by its paid steps, because all computations between them are public.
-The audit carries out the steps of a run many times on two tables that differ in some units. The
-first test distinguishes the tables by the likelihood ratio of all steps together. Further tests
-examine each step separately.
+Only the paid steps of a mechanism lose privacy, because all computations between them use only
+public numbers. The audit carries out the steps of a run many times on two tables that differ in
+some units. The first test distinguishes the tables by the likelihood ratio of all steps together.
+Further tests examine each step separately.
 
-If all rows of the tables are in one cell, this module computes the distribution of a private choice
-from its definition, independently of the kernel. Only the tree of blocks comes from the kernel,
-whose tests compare the tree with its definition.
+For tables whose rows are all in one cell, this module computes the distribution of a private choice
+from its definition, independently of the kernel. Only the tree of blocks is taken from the kernel.
+The tests of the kernel compare this tree with its definition.
 """
 
 import math
@@ -80,10 +80,10 @@ _UNPUBLISHED_COUNT = -(2.0**60)  # stands for the count of a key that was not pu
 
 
 class LeastCostDistribution:
-    """The distribution of the noisy outcome of a private choice by least cost.
+    """The distribution of a noisy least cost, the outcome of a private choice.
 
-    The outcome is the least cost of any partition of a table, with Laplace noise. All units of the
-    table have equal rows.
+    The outcome is the least cost that any partition of a table has, plus Laplace noise. All rows of
+    the table are in the same cell.
     """
 
     def __init__(self, plan: Plan, selection: LeastCost, unit_rows: UnitRows) -> None:
@@ -108,10 +108,10 @@ class LeastCostDistribution:
         self.units = min(math.ceil(4 / float(selection.epsilon)), most_units)
 
     def least_cost(self, units: int) -> float:
-        """Return the least cost of any partition of a table of ``units`` units.
+        """Return the least cost that any partition of a table of ``units`` units has.
 
-        The best partition has one bucket. Alternatively, the partition has the occupied cell as a
-        separate bucket, and one bucket for each subtree off the path to the cell.
+        The partition of least cost is one of two: it has only one bucket, or it has one bucket for
+        the occupied cell and one for each subtree off the path to this cell.
         """
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
@@ -130,10 +130,10 @@ def _quadrature() -> tuple[FloatArray, FloatArray]:
 
 
 class QuantileDistribution:
-    """The distribution of the cell that a private choice of a quantile returns.
+    """The distribution of the cell that a private choice of a quantile selects.
 
-    The distribution is computed from its definition, independently of the kernel. All units of the
-    table have equal rows.
+    The distribution is computed from its definition, independently of the kernel. All rows of the
+    table are in the same cell.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class QuantileDistribution:
         """Return the probability that each cell is chosen, given ``units`` units.
 
         Each cell passes a test independently, and one of the passing cells is chosen at random.
-        All rows are in one cell. So the cells before it have all rows above them, and the cells
-        after it have all rows below them.
+        All rows are in one cell, the occupied cell. So all rows are above the cells before the
+        occupied cell, and below the cells after it.
         """
         rows = units * self._rows
         position = np.arange(self._cells)
@@ -213,10 +213,11 @@ Steps: TypeAlias = Sequence[AuditedStep]
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
-    """Return the steps that a mechanism takes on synthetic tables, by regime.
+    """Return the steps of a mechanism on synthetic tables, by branch.
 
-    A regime is a branch of the mechanism. The counts of the tables are functions of the cells. The
-    counts are constant on one, few or many pieces, or differ at each cell.
+    The keys are the names of the branches of the mechanism (regimes). The tables differ in their
+    counts: along the cells, the counts are constant on one, few or many intervals, or differ from
+    cell to cell.
     """
     contract = release_contract(plan)
     run = mechanism_of(plan).prepare(plan)
@@ -244,7 +245,7 @@ def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, St
 
 
 def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
-    """Return the choices and measurements of all runs without repetitions."""
+    """Return each different choice or measurement of the runs once."""
     step_by_key: dict[str, AuditedStep] = {}
     for steps in steps_by_regime.values():
         for step in steps:
@@ -254,7 +255,7 @@ def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
 
 
 def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
-    """Return a row that is in each first cell and has the largest amounts."""
+    """Return a row in the first cell of each attribute, with the largest amounts."""
     row = dict.fromkeys(domain.names, 0)
     for name, measure in domain.measures.items():
         row[name] = measure.high_units
@@ -264,7 +265,7 @@ def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
 def _run_choice_repeatedly(
     plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
-    """Return the outcomes of ``count`` runs of a choice by least cost."""
+    """Run a private choice by least cost ``count`` times; return the outcomes."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -275,7 +276,7 @@ def _run_choice_repeatedly(
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
-    """Return the audit result of the noise of a private choice by least cost."""
+    """Test the noise of a private choice by least cost."""
     unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
     distribution = LeastCostDistribution(plan, selection, unit_rows)
     # The draws of the two tables alternate, because their noise is equal: each half contains both.
@@ -319,7 +320,7 @@ def _run_selection_repeatedly(
     count: int,
     effort: Effort,
 ) -> list[IntArray]:
-    """Return the chosen cells of ``count`` runs of a choice of quantiles."""
+    """Run a private choice of quantiles ``count`` times; return the chosen cells."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -339,7 +340,7 @@ def _pure_loss_of_unit(units: int) -> Loss:
 def _certify_in_both_directions(
     with_units: Sequence[float], without_units: Sequence[float], risk: float, loss: Loss
 ) -> float:
-    """Return a lower bound on a loss, from events in either direction.
+    """Return a lower bound on a loss, from outcomes with and without the units.
 
     Args:
         with_units: log likelihood ratios of outcomes on the table with the units.
@@ -356,7 +357,7 @@ def _certify_in_both_directions(
 
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
-    """Return the audit result of a private choice of quantiles."""
+    """Test the privacy loss of a private choice of quantiles."""
     unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
     distribution = QuantileDistribution(plan, selection, unit_rows)
     ratios_of_cells = distribution.log_ratios(distribution.units)
@@ -381,7 +382,7 @@ def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) ->
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Return the audit result of all steps of a mechanism's run together."""
+    """Test the privacy loss of all steps of a mechanism's run together."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
@@ -456,10 +457,10 @@ def _draw_choice_log_ratios(
     count: int,
     effort: Effort,
 ) -> list[list[float]]:
-    """Return log likelihood ratios of choices by least cost, shape (2, trials).
+    """Return log likelihood ratios of noisy least costs, shape (2, trials).
 
-    If neighbours replace a unit, a ratio is the difference of the log ratios of both tables to an
-    empty table.
+    If neighbours replace a unit, each of the two tables is compared with an empty table, and the
+    ratio is the difference of these two log ratios.
     """
     distributions = [
         (sign, LeastCostDistribution(plan, selection, unit_rows))
@@ -480,8 +481,8 @@ def _draw_choice_log_ratios(
 def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
     """Return a function that computes a lower bound on one unit's loss.
 
-    The loss is epsilon, rho or mu squared, as in the budget. The function's arguments are bounds on
-    the probabilities of an event on tables that differ in ``units`` units.
+    The loss is an epsilon, a rho or a mu squared, depending on the budget. The function's arguments
+    are bounds on the probabilities of an event on tables that differ in ``units`` units.
     """
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
@@ -494,7 +495,7 @@ def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
 
 
 def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of keys that only the differing units have.
+    """Test the loss from keys that only the differing units have.
 
     On the table without these units, a key cannot be published, and the probability of the event is
     0. The number of units is chosen to maximise the certified bound.
@@ -533,7 +534,7 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of the noisy counts of keys that others share."""
+    """Test the loss from the noisy counts of keys that other units share."""
     privacy = plan.privacy
     scale = float(plan.rule.scale)
     if plan.rule.noise is Noise.ROUNDED_GAUSSIAN:
@@ -575,10 +576,10 @@ def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 
 def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of the noisy count of a key near the threshold.
+    """Test the noise of a key's count near the publication threshold.
 
-    The keys have slightly more and slightly fewer units than the threshold. The published counts
-    must follow the distribution of the noise.
+    One key has slightly more units than the threshold, and one has slightly fewer. The published
+    counts must follow the distribution of the noise.
     """
     noise = plan.rule.noise
     scale = float(plan.rule.scale)
@@ -633,7 +634,7 @@ def _draw_key_counts(
 
 
 def audit_bounds_search(plan: BoundsPlan, effort: Effort) -> AuditResult:
-    """Return the audit result of all choices in a search for bounds together."""
+    """Test the loss of all private choices in a search for bounds together."""
     contract = ReleaseContract(
         domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
     )

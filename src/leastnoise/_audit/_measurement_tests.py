@@ -100,7 +100,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """The result of one test: claimed loss and certified lower bound per unit."""
+    """The result of one test: the claimed and the certified loss per unit."""
 
     name: str
     claim: float
@@ -120,7 +120,7 @@ def _select_event(
     risk: float,
     score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a threshold, and bounds on two probabilities of exceeding it.
+    """Return a threshold, and bounds on how probably two statistics reach it.
 
     The bounds are a lower bound on P(first >= threshold) and an upper bound on P(second >=
     threshold). All arrays have the shape (1,).
@@ -181,10 +181,10 @@ def noise_shortfall(first: FloatArray, second: FloatArray, risk: float, tails: T
 def _smallest_factors(
     thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails
 ) -> FloatArray:
-    """Return for each threshold the smallest factor that satisfies both bounds.
+    """Return the smallest factor that satisfies both bounds, for each threshold.
 
-    The factor is rounded down to a grid. A factor is accepted if the probabilities at it or at the
-    next larger factor of the grid satisfy the bounds.
+    The factor is rounded down to a grid. A factor is accepted if the bounds allow the probabilities
+    at this factor or at the next larger factor of the grid.
     """
     least_allowed = np.full(len(thresholds), _SCALE_FACTORS_TRIED[-1])
     more_often, less_often = tails(_SCALE_FACTORS_TRIED[-1], thresholds)
@@ -227,8 +227,8 @@ def gaussian_mu_bound(low: float, high: float) -> float:
 def rho_bound(low: float, high: float) -> float:
     """Return a lower bound on rho from bounds on an event's probabilities.
 
-    The bound is the maximum over all orders of the Renyi divergence of the event, divided by its
-    order. It is at most rho, because post-processing cannot increase a divergence.
+    The Renyi divergence of the event is divided by its order, and the bound is the maximum of this
+    ratio over all orders. It is at most rho, because post-processing cannot increase a divergence.
     """
     if not 0 < high < low:
         return 0.0
@@ -418,7 +418,7 @@ class Pairs:
         self._groups = noise_groups(measured)
 
     def build(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
-        """Return two tables of ``units`` units each, which have different rows.
+        """Return two tables with different rows; each has ``units`` equal units.
 
         ``unit_pair`` contains the rows of a unit in the first and in the second table.
         """
@@ -449,7 +449,7 @@ class Pairs:
         return self._farthest_pair(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most in blocks where ``pair`` does not differ.
+        """Return the pair that differs most in those blocks where ``pair`` is equal.
 
         The result is None if there are no such blocks. For a measure that is measured from both of
         its bounds, each bound counts as a block.
@@ -478,7 +478,7 @@ class Pairs:
         return None
 
     def _farthest_pair(self, distance: Callable[[Pair], float]) -> Pair:
-        """Return the pair of tables for which ``distance`` is largest."""
+        """Return the pair of tables with the largest ``distance``."""
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
         # Among equal distances the first.
         best = max(pairs, key=lambda unit_rows: float(f"{distance(self.build(unit_rows, 1)):.9g}"))
@@ -488,7 +488,7 @@ class Pairs:
         return self.build(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
     def _amounts_by_query(self, unit_rows: UnitRows) -> dict[int, int]:
-        """Return a unit's contribution to each measured query, by query index."""
+        """Return what a unit adds to the answer of each measured query."""
         added: dict[int, int] = {}
         for row, copies in unit_rows:
             key = tuple(row.items())
@@ -502,9 +502,9 @@ class Pairs:
 def pairs_of_units(
     domain: Domain, privacy: Privacy, *, equal: bool = False
 ) -> Iterator[tuple[UnitRows, UnitRows]]:
-    """Yield pairs of units: the rows of one unit in two neighbouring tables.
+    """Yield pairs: the rows of one unit in each of two neighbouring tables.
 
-    The rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are in
+    All rows of a unit are equal. Unless ``equal`` is True, there are also pairs whose rows are in
     many cells: in the largest allowed number of cells, and in half of them. Such pairs are needed
     because rows in all cells cancel in contrasts.
     """
@@ -596,7 +596,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
-    """Return a row's contribution to each measured query, by query index.
+    """Return what a row adds to the answer of each measured query.
 
     Contributions are multiples of 1 / grid; zeros are left out.
     """
@@ -624,7 +624,7 @@ def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _cell_contributions(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return what a row adds to its cell in a block: one number, or two.
+    """Return the amount, or the two amounts, that a row adds to its cell.
 
     A row adds 1 or its value. If a block measures both distances, a row adds its distances from
     both bounds of the measure.
@@ -642,7 +642,7 @@ def _cell_contributions(domain: Domain, block: Block, row: Row) -> tuple[int, ..
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
-    """Return both tables' noisy answers minus the second's exact answers.
+    """Return the noisy answers on both tables minus the exact ones on the second.
 
     Each of the two arrays has the shape (queries of the pair, trials).
     """
@@ -663,7 +663,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 def build_columns(
     domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return codes and values of a table whose units all have the same rows."""
+    """Return cell codes and measure values of a table whose units are all equal."""
     rows = [row for row, copies in unit_rows for _ in range(copies * units)]
     codes = {name: [row[name] for row in rows] for name in domain.names}
     values = {name: [row[name] for row in rows] for name in domain.measures}
@@ -683,9 +683,9 @@ def batch_size(measured: Measurements, pair: Pair) -> int:
 
 
 def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
-    """Return the audit results of all queries together and of single queries.
+    """Test the loss of all queries together, and of single queries.
 
-    If the pair of tables does not differ in some blocks, a second pair tests these blocks.
+    If the two tables do not differ in some blocks, a second pair of tables tests these blocks.
     """
     pairs = Pairs(measured)
     pair = pairs.worst()
@@ -733,7 +733,7 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
 
 
 def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
-    """Yield an audit result of the K-norm noise of each group."""
+    """Test the K-norm noise of each group of tables."""
     for number, group in enumerate(pair.groups, 1):
         law = NormDistribution([len(table) for table in group.tables])
         noises = samples[0] - pair.shifts[:, None], samples[1].astype(np.float64)
@@ -760,7 +760,7 @@ def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iter
 
 
 def _draw_all_trials(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
-    """Return all trials of `draw`: two arrays of shape (queries, trials)."""
+    """Draw the trials of both tables: two arrays of shape (queries, trials)."""
     draws = [
         draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
     ]
@@ -770,7 +770,7 @@ def _draw_all_trials(measured: Measurements, pair: Pair, effort: Effort) -> list
 def _test_single_query(
     name: str, measured: Measurements, pair: Pair, samples: Sequence[IntArray], effort: Effort
 ) -> AuditResult:
-    """Return the audit result of the query whose answers differ most.
+    """Test the noise of the query whose answers differ most between the tables.
 
     The test compares the draws with the exact distribution of the query's noise.
     """
@@ -805,7 +805,7 @@ def epsilon_of_mu(measured: Measurements, mu: float) -> float | None:
 
 
 def _query_tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Return a function that computes a query's tail probabilities.
+    """Return a function that computes a query's tail probabilities on two tables.
 
     The exact answers on the two tables differ by ``shift``.
     """
