@@ -2,8 +2,8 @@
 
 Charts are interactive in notebooks. Elsewhere, they are pictures, which need no network.
 
-Each family of charts has a file, and each chart has a line in the registry. A chart receives keys,
-answers and intervals, but not their source.
+Each family of charts has a file, and each chart has a line in the registry. A chart knows the keys,
+answers and intervals that it shows, but not where they come from.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors

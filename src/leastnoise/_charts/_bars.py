@@ -186,9 +186,8 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 def _dot_axis_ends(rows: Sequence[DotRow], *, marks_zero: bool = False) -> tuple[float, float]:
     """Return the ends of an axis that shows all values and most intervals.
 
-    An interval is not fully shown if it would make the axis over five times as long. The other
-    intervals could then hardly be distinguished. The narrower half of the intervals is always
-    shown.
+    An interval is cut off if it would make the axis over five times as long, so that the other
+    intervals could hardly be distinguished. The narrower half of the intervals is always shown.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
     if marks_zero:
@@ -286,7 +285,7 @@ def _with_zero_line(spec: Spec, x_encoding: Spec) -> Spec:
 
 
 def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> list[Spec]:
-    """Return Vega-Lite records of points and intervals, clipped to an axis."""
+    """Return Vega-Lite records of points and intervals, cut off at the axis ends."""
     room_beyond = (axis_high - axis_low) / 10
     return [
         {
@@ -304,7 +303,7 @@ def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> l
 
 
 def _arrow_layers(records: Sequence[Spec], x_encoding: Spec) -> list[Spec]:
-    """Return the Vega-Lite layers of arrows at intervals beyond the axis."""
+    """Return the Vega-Lite layers of arrows where intervals go beyond the axis."""
     layers: list[Spec] = []
     for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right")):
         # Vega warns of layers without rows.

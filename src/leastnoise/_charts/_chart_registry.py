@@ -14,9 +14,9 @@ class Chart:
 
     Attributes:
         name: the name of the kind.
-        suits: whether it can draw a table, by the axes of the table.
+        suits: a function that returns whether the chart can draw a table.
         draw: the function that draws a table.
-        draws_any_size: whether it can draw any number of cells.
+        draws_any_size: whether the chart can draw any number of cells.
     """
 
     name: str

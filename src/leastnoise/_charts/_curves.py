@@ -1,4 +1,4 @@
-"""Draw lines with bands, histograms as steps, and small multiples.
+"""Draw lines with bands, histograms as steps, and one small chart per group.
 
 Lines show distributions and developments over time.
 """
@@ -40,7 +40,7 @@ _MOST_INNER_STEPS = 400  # steps in one small chart
 
 
 def find_time_axis(picture: Picture) -> int | None:
-    """Return the position of the axis of dates; None if not exactly one exists."""
+    """Return the position of the axis of dates; None if there is none or several."""
     positions = [
         number
         for number, axis in enumerate(picture.axes)
@@ -50,10 +50,10 @@ def find_time_axis(picture: Picture) -> int | None:
 
 
 def has_axis_above_zero(picture: Picture) -> bool:
-    """Return whether a chart over time has an axis that begins above 0.
+    """Return whether the answer axis of a chart over time begins above 0.
 
-    The axis begins above 0 if the answers of all dates are far from 0. Changes could not be seen
-    otherwise.
+    The axis begins above 0 if the answers of all dates are far from 0. An axis from 0 would hide
+    the changes over time.
     """
     if find_time_axis(picture) is None or np.isnan(picture.answer).all():
         return False
@@ -226,7 +226,7 @@ def line_records(
 
 
 def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
-    """Return the names of groups whose bands would hide the other lines.
+    """Return the groups whose bands would hide the lines of other groups.
 
     Such bands cover over half of the picture.
     """
@@ -267,7 +267,7 @@ def draw_steps(picture: Picture) -> Spec:
 def step_records(
     axis: Axis, answer: list[float], low: list[float], high: list[float], **common_fields: str
 ) -> list[Spec]:
-    """Return the Vega-Lite records of steps; missing answers make gaps.
+    """Return the Vega-Lite records of steps, with gaps at missing answers.
 
     Each cell has a record at its lower end. The last cell has a second record at its upper end.
     """

@@ -43,8 +43,8 @@ def suits_panels(picture: Picture) -> bool:
 def draw_panels(picture: Picture) -> Spec:
     """Draw a small chart of lines with bands over time for each group.
 
-    All charts have the same axis of answers, with one exception: if the groups differ so much in
-    size that the lines of small groups would look flat, each chart has a separate axis.
+    All small charts have the same axis of answers, unless the groups differ so much in size that
+    the lines of small groups would look flat; then each chart has a separate axis.
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]
@@ -96,10 +96,10 @@ def draw_panels(picture: Picture) -> Spec:
 
 
 def has_own_scales(picture: Picture) -> bool:
-    """Return whether the small charts need different scales for the answers.
+    """Return whether each small chart needs a separate scale for its answers.
 
-    They need different scales if the largest answers of the groups differ by more than a factor of
-    five.
+    Separate scales are needed if the largest answer of one group is over five times the largest
+    answer of another group.
     """
     panels, _ = _panel_and_line_axes(picture)
     largest = _largest_by_panel(picture, panels)
@@ -110,14 +110,14 @@ def has_own_scales(picture: Picture) -> bool:
 
 
 def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:
-    """Return the largest published answer of each small chart; NaN for none."""
+    """Return each small chart's largest published answer; NaN if there is none."""
     answers = np.moveaxis(picture.answer, picture.axes.index(panels), 0).reshape(panels.size, -1)
     largest = np.where(np.isnan(answers), -np.inf, answers).max(axis=1)
     return np.where(np.isfinite(largest), largest, np.nan)
 
 
 def _panel_and_line_axes(picture: Picture) -> tuple[Axis, Axis | None]:
-    """Return the axes of the small charts and of their lines, if any."""
+    """Return the axis of the small charts, and the axis of their lines or None."""
     position = find_time_axis(picture)
     others = [axis for number, axis in enumerate(picture.axes) if number != position]
     by_size = sorted(others, key=lambda axis: -axis.size)
@@ -125,7 +125,7 @@ def _panel_and_line_axes(picture: Picture) -> tuple[Axis, Axis | None]:
 
 
 def _panel_picture(picture: Picture, panels: Axis, panel: int) -> Picture:
-    """Return the part of a table that one small chart shows."""
+    """Return the part of a table that one of the small charts shows."""
     position = picture.axes.index(panels)
     axes = tuple(axis for axis in picture.axes if axis is not panels)
     return Picture(

@@ -209,7 +209,8 @@ def find_largest(values: FloatArray, count: int) -> IntArray:
 def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
     """Return how many of the positions in ``order`` are certainly the largest.
 
-    These positions come first in ``order``, and their intervals lie above all other intervals.
+    They are the first positions in ``order``, and their intervals lie above the intervals of all
+    other cells.
     """
     is_other = np.ones(len(high), dtype=np.bool_)
     is_other[order] = False
@@ -282,7 +283,7 @@ def estimate_width(labels: Iterable[str], largest_width: int) -> int:
 
 
 def answer_encoding(picture: Picture, field: str = "answer", ticks: int = 5) -> Spec:
-    """Return the Vega-Lite encoding of answers or of ends of intervals."""
+    """Return the Vega-Lite encoding of answers or of the ends of their intervals."""
     return {
         "field": field,
         "type": "quantitative",
@@ -292,7 +293,7 @@ def answer_encoding(picture: Picture, field: str = "answer", ticks: int = 5) -> 
 
 
 def key_encoding(title: str | None, label_limit: int | None = None) -> Spec:
-    """Return the Vega-Lite encoding of keys as rows, with all labels in order."""
+    """Return the Vega-Lite encoding for a chart with one row per key."""
     axis: Spec = {
         "labelOverlap": False,
         "titleAngle": 0,

@@ -107,7 +107,7 @@ def has_chart_libraries() -> bool:
 
 
 def missing_charts_notice() -> str | None:
-    """Return why reports lack charts; None if they have charts or charts are off."""
+    """Return why reports have no charts; None if they have, or charts are off."""
     if is_on(CHARTS) and not has_chart_libraries():
         return f"The report has no charts: they {_EXTRA}."
     return None

@@ -1,6 +1,6 @@
 """Draw tables of two attributes as shaded cells; darker means more.
 
-A table may have a few cells for names, or very many for numbers or dates.
+A table may have few cells with names, or very many cells of numbers or dates.
 """
 
 import math
@@ -120,7 +120,7 @@ def draw_heat(picture: Picture) -> Spec:
 
 
 def _shade_cells(picture: Picture, down: Axis, across: Axis) -> _ShadedCells:
-    """Return the cells of a table with the encodings of their colours and axes."""
+    """Return the shaded cells of a table, with colours, axes and tooltips."""
     records = picture.rows()
     for record in records:
         record["zero"] = record["low"] <= 0 <= record["high"]
@@ -156,7 +156,7 @@ def _shade_cells(picture: Picture, down: Axis, across: Axis) -> _ShadedCells:
 
 
 def _has_negative_cells(records: list[Spec], least_answer: float, largest_answer: float) -> bool:
-    """Return whether more cells are certainly below 0 than noise explains."""
+    """Return whether more cells are certainly negative than noise could explain."""
     if least_answer >= -_LEAST_NEGATIVE_SHARE * largest_answer:
         return False
     negative = sum(record["answer"] < 0 and not record["zero"] for record in records)
