@@ -76,7 +76,7 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
 
 
 def _search_plans(spec: Spec) -> dict[str, SearchPlan]:
-    """Return the plan of each search, by attribute or by name of the bounds."""
+    """Plan the searches of a spec; the keys are names of attributes or bounds."""
     return {
         **plan_bounds_searches(spec.bounds_searches, spec.privacy),
         **plan_category_searches(spec.searches, spec.privacy),

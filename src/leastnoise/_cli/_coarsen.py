@@ -171,7 +171,7 @@ def _check_distinct_names(tables: Sequence[PlannedTable]) -> None:
 def _expected_margins(
     spec_path: Path, tables: Sequence[PlannedTable], total_label: str
 ) -> dict[str, float | None]:
-    """Return the margin that a spec's plan expects, by name of the table.
+    """Return the expected margin of each table, from the plan of a spec.
 
     The margin is the typical half-width of an interval, in rows. The margin is None in two cases:
     the plan has no counts by the same attributes, or its errors depend on the data.
@@ -192,7 +192,7 @@ def _expected_margins(
 
 
 def _split_attributes(table: PlannedTable, total_label: str) -> frozenset[str]:
-    """Return the attributes with other labels than the label of totals."""
+    """Return the attributes that have other labels than just the label of totals."""
     return frozenset(
         name
         for position, name in enumerate(table.attributes)
@@ -254,7 +254,7 @@ def _cell_json(cell: HiddenCell, least_possible_counts: int) -> dict[str, Any]:
 def _print_summaries(
     summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
 ) -> None:
-    """Print one row for each table; it has the margin if there is a plan."""
+    """Print a row for each table, with its expected margin if there is a plan."""
     columns = [
         ("table", "fold"),
         ("cells", "right"),

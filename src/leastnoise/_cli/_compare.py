@@ -143,7 +143,7 @@ def _format_optional_ratio(plan: Plan) -> str:
 
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that ran out of planning time, if there are any."""
+    """Print the strategies for which the planning time was too short, if any."""
     unfinished = [candidate for candidate in candidates if candidate.useful_seconds]
     if not unfinished:
         return

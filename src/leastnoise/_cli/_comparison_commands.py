@@ -175,12 +175,12 @@ def _check_comparison_options(
 
 @dataclass(frozen=True, slots=True)
 class _ComparedGroups:
-    """The groups that a command compares with the last of them.
+    """The groups that a command compares, and the group to compare them with.
 
     Attributes:
         along: the attribute.
         groups: the groups, each a label, or a mapping from a level to a label.
-        against: the last group, in the form of the other groups.
+        against: the last group, with which the other groups are compared, in the same form.
     """
 
     along: str
@@ -189,7 +189,7 @@ class _ComparedGroups:
 
     @property
     def are_separate(self) -> bool:
-        """Whether several groups are compared, each with the last."""
+        """Whether there are several comparisons, each of a group with the last group."""
         return len(self.groups) > 1
 
     @property
@@ -201,7 +201,7 @@ class _ComparedGroups:
 
 
 def _read_groups(release: Release, group_texts: Sequence[str]) -> _ComparedGroups:
-    """Parse the groups that a command compares with the last of them."""
+    """Parse the groups to compare; all are compared with the last of them."""
     if len(group_texts) < 2:
         raise InputError(
             f"Name at least two groups, or give --other for `difference`; got {len(group_texts)}. "
@@ -236,7 +236,7 @@ class _Display:
 def _read_labels(
     text: str | None, directories: Sequence[Path], releases: Sequence[Release]
 ) -> list[str]:
-    """Return the short names of two releases; an empty list if their titles name them."""
+    """Return short names of two releases; an empty list if their titles differ."""
     if text is not None:
         return [label.strip() for label in text.split(",")]
     titles = [
@@ -291,7 +291,7 @@ def _make_view(
 
 
 def _list_notes(view: ComparisonView, *, is_written: bool) -> list[str]:
-    """Return the notes below a comparison: what its intervals cover, and what not.
+    """Return notes on which errors the intervals of a comparison cover or omit.
 
     If the comparison is written for readers, numbers that a release suppresses are left out.
     """

@@ -180,7 +180,7 @@ def _print_next_commands(folder: Path, spec_path: Path) -> None:
 
 
 def _new_folder(out: Path | None) -> Path:
-    """Create and return a directory: ``out``, or the next demo-release/N."""
+    """Create and return a directory: ``out``, or the next free demo-release/N."""
     candidates: Iterable[Path] = (Path("demo-release") / str(number) for number in count(1))
     if out is not None:
         candidates = [out]
@@ -260,7 +260,7 @@ def write_survey(survey: Mapping[str, IntArray], path: Path) -> None:
 
 
 def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
-    """Return the exact answers to a table of the workload.
+    """Return the exact answers to the queries of a table of the workload.
 
     Only the demo may compute exact answers, because its people are generated.
     """

@@ -199,7 +199,7 @@ def _header_advice(
 
 
 def _unit_text(columns: SourceColumns) -> str:
-    """Return the TOML lines for the privacy unit and candidates for its column."""
+    """Return the TOML lines for the privacy unit, with candidates for its column."""
     if columns.person is not None:
         return _COLUMN % (format_toml_value(columns.person.name), BLANK)
     if not columns.candidates:
@@ -246,7 +246,7 @@ def _value_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 
 def _date_line(column: SourceColumn, data_name: str) -> Iterator[str]:
-    """Yield the TOML line for a column of dates.
+    """Yield the TOML line that states the days of a column of dates.
 
     The range of days comes from the name of the file, and the time zone from the schema.
     """
@@ -259,7 +259,7 @@ def _date_line(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 
 def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
-    """Yield example queries in comments, about the last column of numbers."""
+    """Yield commented-out example queries on the last column of numbers."""
     amounts = [column for column in drafted if not column.is_identifier]
     numbers = [column for column in amounts if column.kind == "number"] or [
         column for column in amounts if column.kind == "whole"

@@ -79,7 +79,7 @@ def target_json(status: TargetStatus | ComparisonStatus | None) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTable:
-    """The expected error of a table; None if it depends on the data.
+    """The expected error of a table; errors that depend on the data are None.
 
     Errors of counts are in rows. Errors of sums are in the unit of the measure.
 
@@ -150,12 +150,13 @@ class _ExpectedStatistic:
             the error of the statistic.
         size_quantity: "rows" if the public size is a number of rows, "weights" if it is a sum of
             weights.
-        margin_of_counts: the margin of the cumulative counts, in rows; None if a private choice of
-            quantiles would not be more accurate.
-        selected_within: the largest error in rank of privately chosen quantiles, in rows; None as
-            for ``margin_of_counts``.
+        margin_of_counts: the margin of the cumulative counts, in rows; stated only if a private
+            choice of quantiles would be more accurate, otherwise None.
+        selected_within: the largest error in rank of privately chosen quantiles, in rows; None if
+            ``margin_of_counts`` is None.
         target: the target of the statistic and the error that it limits; None without a target.
-        at_scales: the standard errors of standard deviations or correlations at public scales.
+        at_scales: the standard errors of standard deviations or correlations, computed for scales
+            that the spec states.
     """
 
     name: str
@@ -240,10 +241,10 @@ def expected_statistics(
 
 
 def _std_errors_at_scales(plan: Plan, statistic: Statistic) -> dict[str, float]:
-    """Return the standard errors of parameters at their public scales.
+    """Return the standard errors of parameters, for scales that the spec states.
 
     Only standard deviations and correlations have errors of this kind. The errors of regression
-    coefficients and of R^2 always refer to public scales.
+    coefficients and of R^2 are always computed for such scales, so they are not listed here.
     """
     if statistic.size is None or statistic.kind not in ("variances", "correlations"):
         return {}
@@ -310,7 +311,7 @@ def format_lower_bound(bound: float) -> str:
 
 
 def _table_units(plan: Plan, catalogue: Catalogue) -> list[str]:
-    """Return for each table the unit of its answers: rows, persons, or a measure."""
+    """Return the unit of each table's answers: rows, persons, or a measure."""
     units = []
     for product in plan.workload:
         if product.of_values:

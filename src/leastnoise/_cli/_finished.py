@@ -80,7 +80,7 @@ _RangeLimit = int | str
 
 
 class Answers(NamedTuple):
-    """Answers of one kind: a heading, and for each answer its columns by name."""
+    """Answers of one kind: their heading, and the columns of each answer by name."""
 
     heading: str
     rows: list[dict[str, Any]]
@@ -184,7 +184,7 @@ def _print_overview(release: Release, directory: Path) -> None:
 
 
 def _overview_facts(release: Release) -> list[tuple[str, str]]:
-    """Return labels and texts of the facts about a release, and its notices."""
+    """Return facts about a release (label and text), and its notices."""
     facts = []
     title = release.options.text("title", release.options.terminal_language)
     if title:
@@ -386,9 +386,9 @@ def answer_command(
 
 
 def list_answer_notes(release: Release, catalogue: Catalogue | None = None) -> list[str]:
-    """Return the notes to print below any further answers from a release.
+    """Return the notes to print below further answers from a release.
 
-    Without a ``catalogue`` they are English, as all texts of the terminal.
+    Without a ``catalogue`` the notes are in English, like all texts of the terminal.
     """
     if catalogue is None:
         catalogue = release.options.terminal_catalogue
@@ -656,7 +656,7 @@ def _answer_quantiles(request: AnswerRequest) -> Answers:
 
 
 def _cell_column(attributes: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
-    """Return the column "cell" of a row; an empty dictionary for the total."""
+    """Return the column "cell" of a row; no column if the row is a total."""
     if not attributes:
         return {}
     pairs = zip(attributes, labels, strict=True)
@@ -756,7 +756,7 @@ def _answer_r_squared(request: AnswerRequest) -> Answers:
 
 
 def _statistic_rows(table: Correlations | Regression) -> list[dict[str, Any]]:
-    """Return a row for each group and pair of measures, or each group and term."""
+    """Return one row for each number of a table of correlations or a regression."""
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for values in zip(*columns.values(), strict=True):
@@ -819,7 +819,7 @@ _ANSWERS: dict[str, Callable[[AnswerRequest], Answers]] = {
 
 
 def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
-    """Split ``attribute:level`` into its two parts; None for an attribute."""
+    """Split ``attribute:level`` at the colon; return None if there is no level."""
     name = max(
         (name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None
     )
@@ -829,9 +829,9 @@ def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
 
 
 def _split_attribute(domain: Domain, option: str, text: str, syntax: str) -> tuple[str, str]:
-    """Split ``NAME=TEXT`` into the attribute NAME and the text after the sign.
+    """Split ``NAME=TEXT`` into the attribute NAME and the text after its "=".
 
-    Names of attributes may contain "=", so the longest name that matches is taken.
+    Names of attributes may contain "=" too, so the longest name that matches is taken.
     """
     name = max(
         (name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None

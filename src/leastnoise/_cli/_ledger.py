@@ -1,4 +1,4 @@
-"""The commands ``leastnoise ledger`` for the budget of a data set."""
+"""The commands ``leastnoise ledger``, which manage the budget of a data set."""
 
 import secrets
 from collections.abc import Sequence
@@ -204,7 +204,7 @@ def spent(
 
 
 def _create_receipt(ledger: Ledger) -> str:
-    """Create the receipt of a new entry, and note it for error messages.
+    """Create the receipt of a new entry, and remember it for error messages.
 
     If the program fails later, its last message says whether the ledger contains the entry.
     """
@@ -348,7 +348,7 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _entry_target(entry: Entry) -> str:
-    """Return the budget that an entry sets, or the directory of its release."""
+    """Return the budget that an entry sets, or its release's directory."""
     if entry.kind == "budget":
         return limit_text(entry.declared, entry.period, entry.share)
     output = entry.output
@@ -377,7 +377,7 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return the epsilons of the budget and of the spending at a delta, as texts.
+    """Return budget and spending of a ledger as epsilons at a delta, as texts.
 
     For a budget of rho, the delta is ``delta``. For a budget of (epsilon, delta), the delta of the
     budget is used. Epsilons are rounded up to four decimals. Return None for other budgets.

@@ -35,7 +35,7 @@ def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
 
     Args:
         options: for each option its name, its type and its help text. If the parameter has another
-            name, this name follows the name of the option after a blank.
+            name, write this name after the option's name and a space.
     """
 
     def decorate(command: Any) -> Any:

@@ -256,7 +256,7 @@ def _guard_forecast(spec: Spec, plan: Plan) -> GuardForecast | None:
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
-    """Return a preview as the JSON object of ``plan --json``."""
+    """Return a preview as the JSON object that ``plan --json`` prints."""
     guard = {}
     if preview.guard is not None:
         guard = asdict(preview.guard)
@@ -323,7 +323,7 @@ def _print_preview(preview: _Preview) -> None:
 
 
 def _print_cost_of_hidden_cells(plan: Plan, error_ratio: float | None) -> None:
-    """Print how much error cells for missing values add, if over a thousandth."""
+    """Print how much the cells for missing values add to the error, if over 0.1%."""
     if error_ratio is None or error_ratio < _LEAST_GAIN:
         return
     names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
@@ -408,7 +408,7 @@ def _split_values(option: str, text: str) -> list[str]:
 
 
 def _check_error_known(option: str, *plans: Plan) -> None:
-    """Raise InputError for plans whose error depends on the data."""
+    """Raise InputError if the plan's error depends on the data."""
     if any(plan.data_independent_error is None for plan in plans):
         raise InputError(
             f"{option} needs a plan whose error does not depend on the data; the error of this "
@@ -549,7 +549,7 @@ def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
 
 
 def _displayed_cost(plan: Plan) -> Charge:
-    """Return the cost of a plan; the whole budget if the cost is nearly as large."""
+    """Return the cost of a plan; the whole budget if the cost nearly equals it."""
     budget = plan.privacy.budget
     whole = parameters_by_name(charge_of_budget(budget))
     cost_parameters = parameters_by_name(step_charge(budget, budget, plan.cost()))
@@ -597,7 +597,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return the name and the budget of each step; alternatives are indented."""
+    """Return the name and the budget of each step, with indented alternatives."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
@@ -671,7 +671,8 @@ def _print_periods(plan: Plan, catalogue: Catalogue) -> None:
 class _CategorySearchPreview:
     """The cost of a search for categories, and which categories it can find.
 
-    ``found`` is the number of categories if the search was paid for before, otherwise None.
+    ``found`` is the number of categories that a search found, if it was paid for before; otherwise
+    None.
     """
 
     attribute: str
@@ -682,7 +683,7 @@ class _CategorySearchPreview:
     found: int | None
 
     def describe(self) -> str:
-        """Describe the cost of the search and what it can find, or has found."""
+        """Describe the cost of the search, and what it can find or has found."""
         price = charge_text(self.budget, self.budget)
         if self.found is not None:
             return (
@@ -700,7 +701,7 @@ class _CategorySearchPreview:
 class _BoundsSearchPreview:
     """The cost and the rule of a search for bounds.
 
-    ``bounds`` are the bounds that it found if the search was paid for before, otherwise None.
+    ``bounds`` are the bounds that a search found, if it was paid for before; otherwise None.
     """
 
     attribute: str

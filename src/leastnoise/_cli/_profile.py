@@ -289,7 +289,7 @@ def _unit_facts(sizes: UnitSizes, catalogue: Catalogue) -> list[tuple[str, str]]
 
 
 def _column_row(column: ColumnFindings) -> list[str]:
-    """Return facts on a column: name, values, shares missing and without a cell."""
+    """Return a column's name, summary, and shares of null and unreadable values."""
     return [
         column.measured.column.name,
         summarize_column(column, load_catalogue()),

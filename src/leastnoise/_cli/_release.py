@@ -322,12 +322,12 @@ def _print_already_released(run: SpecRun, out: Path) -> None:
 
 
 def name_release(entry: Entry) -> str:
-    """Return the name of a ledger entry in messages: number, date and charge."""
+    """Return how messages name a ledger entry: by its number, date and charge."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
 def _print_settled(settled: Iterable[Entry]) -> None:
-    """Print whether each stopped release is whole or absent."""
+    """Print whether each stopped release was published or will never be."""
     for entry in settled:
         directory = display_path(Path(entry.output))
         if entry.state == "sealed":
@@ -392,7 +392,7 @@ def _describe_guard(release: Release) -> str:
 def _budget_facts(
     ledger: Ledger, entry: Entry, cost_text: str, guard_note: str = ""
 ) -> list[tuple[str, str]]:
-    """Return pairs of label and text for the cost and the remaining budget."""
+    """Return facts (label, text) about the cost and the remaining budget."""
     budget = ledger.privacy.budget
     left = left_text(budget, ledger.left())
     return [
@@ -436,7 +436,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
 
 
 def describe_drawn_periods(state: SeriesProgress) -> str:
-    """Describe which periods of a series are drawn, due and unpublished."""
+    """Describe how many periods of a series are drawn, due or not yet published."""
     words = f"{state.drawn} of {len(state.labels)} periods drawn"
     if state.drawn:
         words += f", up to {state.labels[state.drawn - 1]}"
