@@ -1,8 +1,9 @@
 """Provide the kinds of attributes and the rules for their values.
 
-Every attribute has a finite public list of cells, and policies for the values outside them. This
-package has the kinds of attributes and the rules by which their values find cells. Nothing in it
-sees a row. The trusted half is `leastnoise._trusted.domain`, and can also be imported from here.
+Every attribute has a finite public list of cells, and rules for the values that have none of these
+cells. This package has the kinds of attributes and the rules that assign a value to a cell. Nothing
+in it sees a row. The trusted half of the package is `leastnoise._trusted.domain`; its names can
+also be imported from here.
 """
 
 from leastnoise._domain._dates import FOLDED, Dates, period_of

@@ -1,7 +1,7 @@
 """Read dates and times as an attribute.
 
 The cells are years, quarters, months, weeks, days or hours. The cells may also be weekdays or hours
-of the day, each counted over all days.
+of the day; each such cell counts the rows of all days together.
 """
 
 import datetime as dt
@@ -170,7 +170,7 @@ class Dates(Kind):
 
     @property
     def first(self) -> int:
-        """The number of the period that the first cell stands for (`period_of`)."""
+        """The number of the first cell's period, as `period_of` returns it."""
         return 0 if self.by in FOLDED else period_of((self.start - _EPOCH).days * 24, self.by)
 
     @property
@@ -188,13 +188,13 @@ class Dates(Kind):
         return _coarser_periods(self.first, self.regular, self.by)
 
     def last_day(self, cells: int) -> dt.date:
-        """Return the last day of the period with the index ``cells`` - 1."""
+        """Return the last day of the first ``cells`` periods."""
         after = _first_hour(self.first + cells, self.by) // 24
         end: dt.date = self.end
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """Return dates with the first ``cells`` periods and no declared levels.
+        """Return the attribute with only its first ``cells`` periods, without levels.
 
         Args:
             cells: the number of periods.
@@ -202,7 +202,7 @@ class Dates(Kind):
         return replace(self, end=self.last_day(cells), levels=())
 
     def reaching(self, cells: int) -> "Dates":
-        """Return dates with ``cells`` periods, which may go beyond the last day.
+        """Return the attribute with ``cells`` periods, even beyond its last day.
 
         The periods begin on the first day. The result has no declared levels.
 
@@ -226,12 +226,12 @@ class Dates(Kind):
 
     @property
     def counted_in(self) -> str | None:
-        """The unit of numbers that are read as times; None if texts are read."""
+        """The unit of the numbers that are read as times; None if times are texts."""
         return self.format if self.format in COUNTED else None
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """Return the number of the period that contains an hour since 1970.
+    """Return the number of the period of an hour; hours are counted since 1970.
 
     Args:
         hour: hours since 1970-01-01 00:00, as a number or an array. For years, quarters and months,
@@ -254,7 +254,7 @@ def period_of(hour: Any, by: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _coarser_periods(first: int, count: int, by: str) -> tuple[Level, ...]:
-    """Return levels that map consecutive periods to coarser periods."""
+    """Return levels that group consecutive periods into coarser periods."""
     hours = [_first_hour(first + cell, by) for cell in range(count)]
     levels = []
     for coarser in _COARSER[by]:
@@ -317,7 +317,7 @@ def _day(name: str, value: object) -> dt.date:
 
 
 def _month_names(months: object) -> tuple[str, ...]:
-    """Check names of months, none or twelve different names, and return them."""
+    """Return the names of months; raise unless there are none or twelve."""
     if isinstance(months, (list, tuple)):
         names = tuple(months)
     else:
@@ -337,8 +337,7 @@ def _month_names(months: object) -> tuple[str, ...]:
 def _check_format(written_as: object, century: object, months: tuple[str, ...]) -> None:
     """Raise for a time format that is not supported or lacks a setting.
 
-    A format is incomplete if it lacks a setting that its directives need, such as ``century`` for
-    ``%y``.
+    A format with ``%y`` needs ``century``, for example.
     """
     if written_as is None or written_as in COUNTED:
         directives: list[str] = []
@@ -365,7 +364,7 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
 
 
 def _directives_of(written_as: str) -> list[str]:
-    """Return the directives of a time format, such as ``Y``, after a check."""
+    """Return the directives of a time format, such as ``Y``; raise if unknown."""
     pieces = re.split("%(.)", written_as, flags=re.DOTALL)
     directives = pieces[1::2]
     allowed = {*_DIRECTIVES, "b", "B"}

@@ -1,10 +1,10 @@
 """Define the kinds of attributes, and read and write them as JSON.
 
-A kind defines which values a column may have, the cell of each value, and how all other values are
-treated.
+A kind defines which values a column may have, in which cell each of these values is counted, and
+how all other values are treated.
 
-The rule follows. `leastnoise._trusted.reading` applies it to whole columns, and its words are part
-of the promise of a release:
+The rule follows. `leastnoise._trusted.reading` applies these rules to whole columns. Their wording
+is part of the promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
   ``null="drop"`` (the default) drops
@@ -22,22 +22,22 @@ of the promise of a release:
 3. **Text** (for `Categories`). A value belongs to the category that has the same string form,
    letter for letter: spaces are not stripped, case matters, and Unicode is not normalised. The
    string form of a whole number is its digits, also where it is stored as a float or a decimal
-   (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of
-   a date ``2024-05-01``; of a time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and
-   only the date if the time is midnight; of a UUID its usual form. Bytes in UTF-8 are read as text.
-   Other bytes, and numbers of more than 40 digits, have no string form. A text that consists of a
-   whole number, a point and zeros, such as ``17.0``, counts as ``17``. The same holds for a
-   category. ``trim`` and ``ignore_case`` of the reading are applied to both sides; a value may also
-   be one of the further ``spellings`` of a category.
+   (17.0 is ``17``); of another number, its shortest decimal; of a Boolean, ``true`` or ``false``;
+   of a date, ``2024-05-01``; of a time stamp, ``2024-05-01 13:45:00``, in UTC if it has a time
+   zone, and only the date if the time is midnight; of a UUID, its usual form. Bytes in UTF-8 are
+   read as text. Other bytes, and numbers of more than 40 digits, have no string form. A text that
+   consists of a whole number, a point and zeros, such as ``17.0``, counts as ``17``. The same holds
+   for a category. ``trim`` and ``ignore_case`` of the reading are applied to both sides; a value
+   may also be one of the further ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value without a cell is treated by ``outside``: ``drop`` the row, ``clip`` to the
    nearest cell (numbers and dates), ``other``, or ``cell``: count it in the cell ``(outside)``.
    Under ``clip``, a text that is not a number or a date has no nearest cell, and is treated as
-   ``null`` states.
+   ``null`` says.
 
-A value that is dropped takes its row only out of the tables of its attribute. If there are other
-tables, planning gives the attribute a hidden cell, the last one, which is measured and never
-published (``hidden``). There is no hidden cell in two cases: all tables have the attribute, or the
+A row whose value is dropped is missing only in the tables of this attribute. If there are other
+tables, planning gives the attribute a ``hidden`` last cell for these rows, which is measured and
+never published. There is no hidden cell in two cases: all tables have the attribute, or the
 attribute is declared ``complete``. In these cases the row is dropped from every table. Attributes
 that no query uses are not read. The result of the rule for a row depends only on that row.
 """
@@ -171,12 +171,12 @@ class Categories(Kind):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """Map the normalised form of each text of a category to its cell."""
+        """The cell of each text of a category, by the text's normalised form."""
         return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
-        """Map the normalised form of each text of a category to its cell, cached."""
+        """The cell of each text of a category, by the text's normalised form."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
         pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
         return {
@@ -187,21 +187,21 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The labels of the listed cells, excluding cells for other values."""
+        """The labels of listed categories, without the cells for other values."""
         return self.values
 
 
 @kind_of_argument.register(list)
 @kind_of_argument.register(tuple)
 def _(values: list[object] | tuple[object, ...]) -> Categories:
-    """Return categories from a list of values."""
+    """Return the categories that a list of values describes."""
     return Categories(tuple(values))  # type: ignore[arg-type]  # checked there
 
 
 def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Check the further spellings of categories, and return them sorted."""
+    """Check the additional spellings of categories, and return them sorted."""
     pairs: list[Any]
     if isinstance(spelling_map, Mapping):
         pairs = list(spelling_map.items())
@@ -245,7 +245,7 @@ def _spellings(
 
 
 def compared_form(reading: Reading, text: str) -> str:
-    """Normalise a text as categories are compared: 17.0 becomes 17."""
+    """Return the form of a text that is compared with categories: 17 for 17.0."""
     form = reading.form(text)
     match = _ZEROS_AFTER_POINT.fullmatch(form)
     if match is None:
@@ -396,7 +396,7 @@ class Coded(Kind):
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
-    """Return the labels of bins, such as ``[0, 500)``."""
+    """Return the labels of bins, such as ``[0, 500)``, from their edges."""
     texts = [*map(number_text, kind.edges)]
     left = kind.closed == "left"
     return tuple(
@@ -593,11 +593,11 @@ class Decimals(Kind):
 class Unknown(Kind):
     """An attribute whose categories must be found by a private search.
 
-    `leastnoise.find_categories` finds the categories that many people have.
+    The function `leastnoise.find_categories` finds the categories that many people have.
 
     Args:
         most: the public largest number of categories; those with the largest noisy counts are kept.
-            Before the search, plans assume this number.
+            Before the search, plans assume that this many categories exist.
         longest: the largest number of characters of a category; a longer text is outside.
         null: how to treat a null after the search: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: how to treat a value that was not found: ``"drop"`` the row, ``"other"`` or
@@ -677,7 +677,7 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return the attribute name and the default of each field, by JSON key.
+    """Map the JSON key of each field to the field's name and default value.
 
     The default is `MISSING` if the key is required.
     """
@@ -854,7 +854,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
 
 @read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
-    """Return the attributes and measures of a domain's JSON object."""
+    """Parse the JSON object of a domain into its attributes and its measures."""
     table: dict[str, Any] = checked_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):

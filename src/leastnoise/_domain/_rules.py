@@ -1,4 +1,4 @@
-"""Make the table from values to cells for each kind.
+"""Build the lookup tables that assign values to cells, for each kind.
 
 A table contains only public numbers and texts (E3 in `_cells`).
 """
@@ -65,7 +65,7 @@ def _(
     kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
     marks: tuple[int, int] | None = None,
 ) -> Rule:
-    """Return the rule that maps values to the cells of a public attribute."""
+    """Return the rule that assigns values to the cells of an attribute."""
     if kind.hidden:
         dropped = kind.published
     else:
@@ -97,7 +97,7 @@ def _(
 
 
 def _null_forms(reading: Reading) -> list[str]:
-    """Return the texts that mean a null; -9.0 has the text of -9 as a second one."""
+    """Return the texts that mean a null; a null -9.0 is also written -9."""
     forms = [""]
     for text in reading.nulls:
         forms += [reading.form(text), compared_form(reading, text)]
@@ -107,12 +107,12 @@ def _null_forms(reading: Reading) -> list[str]:
 def _table(
     kind: Kind, null: int, outside: int
 ) -> StepTable | ThresholdTable | TextTable | KeyTable:
-    """Return the lookup table from values to cells, for a kind of attribute.
+    """Return the lookup table that assigns read values to cells.
 
     Args:
         kind: the attribute.
-        null: the cell of a null.
-        outside: the cell of a value outside.
+        null: the number of the cell for a null.
+        outside: the number of the cell for a value without a cell.
     """
     import numpy as np
 
@@ -168,7 +168,7 @@ def _table(
 
 
 def _clock(kind: Dates) -> TimeRule:
-    """Return the rule that converts an attribute's texts and numbers to times."""
+    """Return the rule that converts the texts or numbers of a column to times."""
     first, last = _days(kind)
     return TimeRule(
         first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
@@ -176,14 +176,14 @@ def _clock(kind: Dates) -> TimeRule:
 
 
 def _days(kind: Dates) -> tuple[int, int]:
-    """Return the first and the last day, each in days since 1970-01-01."""
+    """Return the first and the last day, counted in days since 1970-01-01."""
     return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
 
 
 def _periods(kind: Dates, outside: int) -> StepTable | ThresholdTable:
-    """Return the lookup table from seconds since 1970 to periods.
+    """Return the lookup table that assigns seconds since 1970 to periods.
 
-    The first and the last cell hold only days between the first and the last day.
+    Even if a period is longer, its cell has only days from the first to the last day.
     """
     import numpy as np
 
@@ -210,7 +210,7 @@ def _periods(kind: Dates, outside: int) -> StepTable | ThresholdTable:
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
-    """Return the edges of bins, except the first and last, as nearest doubles."""
+    """Return the edges of bins as nearest doubles, except the outermost edges."""
     import numpy as np
 
     if isinstance(kind, Edges):
