@@ -37,7 +37,7 @@ _MOST_ROWS = 500  # groups in the table of the page; the files have all
 
 
 def comparison_page_file(language: str, main_language: str) -> str:
-    """Return the file name of the page of a language.
+    """Return the file name of the comparison page in a language.
 
     >>> comparison_page_file("de", "en")
     'comparison.de.html'
@@ -46,9 +46,9 @@ def comparison_page_file(language: str, main_language: str) -> str:
 
 
 def list_page_languages(comparison: ComparisonResult, language: str = "") -> tuple[str, ...]:
-    """Return the languages of the pages of a comparison, with the main language first.
+    """Return the languages of a comparison's pages, with the main language first.
 
-    They are the languages that all releases have, or else the languages of the first release.
+    These are the languages that all releases have, or else the languages of the first release.
 
     Args:
         comparison: the differences or the A/B test.
@@ -61,18 +61,18 @@ def list_page_languages(comparison: ComparisonResult, language: str = "") -> tup
 
 
 def list_page_files(comparison: ComparisonResult, language: str = "") -> list[str]:
-    """Return the file names of the pages, the page in the main language first."""
+    """Return the file names of a comparison's pages, main language first."""
     languages = list_page_languages(comparison, language)
     return [comparison_page_file(each, languages[0]) for each in languages]
 
 
 def catalogue_of(comparison: ComparisonResult, language: str) -> Catalogue:
-    """Return the catalogue of a language, with the names of the first release."""
+    """Return the texts of a language, with the names of the first release."""
     return releases_of(comparison)[0].options.catalogue(language, scaled=True)
 
 
 def list_page_notes(view: ComparisonView) -> list[str]:
-    """Return the sentences on errors that the intervals cover, and on all others."""
+    """Return sentences on which errors the intervals cover and which they omit."""
     return [
         *_list_warnings(view),
         *view.coverage_notes,
@@ -82,7 +82,7 @@ def list_page_notes(view: ComparisonView) -> list[str]:
 
 
 def _list_warnings(view: ComparisonView) -> list[str]:
-    """Return the warning that intervals of surveys lack the sampling error, if they do."""
+    """Return the warning that survey intervals lack the sampling error, if any."""
     has_sampling_error = view.has_samples or isinstance(view.comparison, ABTest)
     are_surveys = any(
         release.options.survey or sentences.has_weights(release) for release in view.releases
@@ -168,7 +168,7 @@ def render_comparison_page(view: ComparisonView, languages: Sequence[str]) -> st
 
 
 def _list_other_pages(languages: Sequence[str], language: str) -> list[tuple[str, str, str]]:
-    """Return code, name and file of the page of each other language."""
+    """Return the code, name and file of the page in each other language."""
     return [
         (each, load_catalogue(each).say("this_language"), comparison_page_file(each, languages[0]))
         for each in languages
@@ -179,7 +179,7 @@ def _list_other_pages(languages: Sequence[str], language: str) -> list[tuple[str
 def _list_compared(
     view: ComparisonView, first_names: Sequence[str]
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return heading and facts of each compared release."""
+    """Return the heading and the facts of each compared release."""
     if len(view.releases) == 1:
         sides = [*first_names, view.names.against]
         heading = view.catalogue.join_names([*sides])
@@ -249,7 +249,7 @@ def _draw_picture(view: ComparisonView) -> tuple[str, str]:
 
 
 def _describe_dots(view: ComparisonView) -> str:
-    """Return a text alternative of the picture: largest and smallest difference."""
+    """Describe the picture in words, by the largest and the smallest difference."""
     changes = view.comparison.numbers["difference"].reshape(-1)
     rows = view.rows()
     keys = len(view.key_headings)

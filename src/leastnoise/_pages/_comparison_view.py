@@ -87,7 +87,7 @@ def without_suppressed(comparison: ComparisonResult) -> ComparisonResult:
     """Return a comparison without the numbers that a release does not publish.
 
     A difference is left out if one of its two numbers is suppressed in its release, by ``below`` or
-    by a limit of the CV. Numbers that are in no table of a release have no such rule.
+    by a limit of the CV. A number that is in no table of its release is never left out.
     """
     is_suppressed = _find_suppressed(comparison)
     if is_suppressed is None or not is_suppressed.any():
@@ -128,9 +128,9 @@ def _find_suppressed(comparison: ComparisonResult) -> BoolArray | None:
 def _suppressed_groups(
     release: Release, subject: ComparisonSubject, selection: object
 ) -> BoolArray | None:
-    """Return which groups of a release have a suppressed number for one side.
+    """Return for which groups a release suppresses a compared number, or None.
 
-    The result is None if no table of the release has the numbers of this side.
+    The result is None if no table of the release has these numbers.
     """
     query_set = identity()
     label = selection
@@ -156,7 +156,7 @@ def _suppressed_groups(
 def _find_published(
     release: Release, subject: ComparisonSubject, groups: Mapping[str, QuerySet]
 ) -> AnswerTable | StatisticTable | None:
-    """Return the published table of the compared quantity by groups, or None."""
+    """Return the published table that has the compared numbers by group, or None."""
     quantity = subject.quantity
     if quantity.kind == "share" or quantity.units:
         return None
@@ -196,7 +196,7 @@ class ComparisonView:
 
     @cached_property
     def _code_texts(self) -> CodeTexts:
-        """The texts of codes, by attribute."""
+        """The display texts of the codes of each attribute."""
         release = self.releases[0]
         return display_texts(release.options, release.plan.domain, self.catalogue.language)
 
@@ -369,7 +369,7 @@ class ComparisonView:
         return [*headings, catalogue.say("cmp_direction")]
 
     def _flat(self, *names: str) -> FloatArray:
-        """Return the first existing column of these names, as a flat array."""
+        """Return the first of the named columns that exists, as a flat array."""
         for name in names:
             if name in self.comparison.numbers:
                 return self.comparison.numbers[name].reshape(-1)
@@ -377,7 +377,7 @@ class ComparisonView:
 
     @cached_property
     def _ends(self) -> tuple[FloatArray, FloatArray]:
-        """The ends of the intervals for all stated errors, as flat arrays."""
+        """The ends of the intervals that cover all stated errors, as flat arrays."""
         return (
             self._flat("difference_both_low", "difference_low"),
             self._flat("difference_both_high", "difference_high"),
@@ -482,7 +482,7 @@ class ComparisonView:
         return _with_sign(catalogue.format_number(change, spread), has_plus=has_plus)
 
     def _with_points(self, text: str) -> str:
-        """Return differences with the unit of differences between percentages, if needed."""
+        """Add "percentage points" to differences, if the values are percentages."""
         if text == _NOT_PUBLISHED:
             return text
         return self.catalogue.say("points", number=text) if self.is_percent else text
@@ -506,7 +506,7 @@ class ComparisonView:
 
     @property
     def has_relative_gaps(self) -> bool:
-        """Whether a published difference has no difference in percent."""
+        """Whether a published difference has no value in percent."""
         if self.is_percent:
             return False
         published = np.flatnonzero(~self._is_left_out)
@@ -514,7 +514,7 @@ class ComparisonView:
 
     @property
     def coverage_notes(self) -> list[str]:
-        """Sentences on which errors the intervals cover, and how often."""
+        """Sentences on the errors that the intervals cover, and on their coverage."""
         catalogue = self.catalogue
         percent = catalogue.format_percent(self.comparison.level)
         key = "cmp_covers_noise"
@@ -564,7 +564,7 @@ class ComparisonView:
 
     @property
     def _scale(self) -> float:
-        """The factor of values in charts: 100 for percentages, or the scale of sums."""
+        """The factor that converts values for charts, such as 100 for percentages."""
         return self._with_format.number_format.factor
 
     def _axes(self) -> tuple[Axis, ...]:
@@ -597,8 +597,8 @@ class ComparisonView:
     def dots(self) -> DotPlot | None:
         """Return the differences as a dot plot, or None for a single number.
 
-        Many names without a natural order are sorted by their differences. If the last of several
-        keys has few labels, each of them has a colour.
+        Many names without a natural order are sorted by their differences. If there are several
+        keys and the last has few labels, each of these labels has a colour.
         """
         rows = self._dot_rows()
         if len(self._ends[0]) < 2 or not rows:
@@ -627,7 +627,7 @@ class ComparisonView:
 
     @property
     def _has_series(self) -> bool:
-        """Whether the labels of the last key have colours in the dot plot."""
+        """Whether each label of the last key has a colour in the dot plot."""
         return (
             len(self.key_labels) > 1
             and len(self.key_labels[-1]) <= _MOST_SERIES
@@ -671,8 +671,8 @@ def _with_sign(number: str, *, has_plus: bool = False) -> str:
 def shorten_titles(first: str, second: str) -> tuple[str, str] | None:
     """Return the words in which two titles differ, as names of two releases.
 
-    If the titles differ in many words, or if one only has further words, both titles are returned.
-    The result is None if a title is missing or both are equal.
+    If the titles differ in many words, or if one title only adds words to the other, both titles
+    are returned. The result is None if a title is missing or both are equal.
 
     >>> shorten_titles("Income survey 2025", "Income survey 2024")
     ('2025', '2024')
@@ -690,6 +690,6 @@ def shorten_titles(first: str, second: str) -> tuple[str, str] | None:
 
 
 def _count_equal(words: Sequence[str], other_words: Sequence[str]) -> int:
-    """Return how many of the first words are equal."""
+    """Return how many words at the beginning of two titles are equal."""
     pairs = zip(words, other_words, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -46,7 +46,7 @@ def describe_draft(
     cost: Cost | None = None,
     published: str = "release",
 ) -> tuple[Section, ...]:
-    """Return the sections of `describe_plan`, as far as their facts are known.
+    """Return those sections of `describe_plan` whose facts are known already.
 
     Args:
         workload: the queries.
@@ -85,7 +85,7 @@ def describe_release(release: Release, catalogue: Catalogue = ENGLISH) -> tuple[
 
 
 def _describe_notices(release: Release, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return facts about the row limit of units and about noise from a seed."""
+    """Return facts about the row limit of units, and about noise from a seed."""
     facts = []
     row_limit = sentences.describe_row_limit(release, catalogue)
     if row_limit:
@@ -132,7 +132,7 @@ def _describe_privacy(
 
 
 def _describe_earlier(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]:
-    """Return the fact that names the earlier releases a plan builds on, if any."""
+    """Return the fact that names the earlier releases of a plan, if it has any."""
     if not isinstance(plan, LinearPlan) or not plan.earlier:
         return ()
     return (_fact("after", sentences.describe_earlier(plan, catalogue), catalogue),)

@@ -1,4 +1,4 @@
-"""Estimate shares of rows and amounts that limits cut, from the guard's noisy counts."""
+"""Estimate the shares of rows and amounts beyond limits, from guard counts."""
 
 import math
 from typing import NamedTuple
@@ -20,13 +20,13 @@ class ShareInterval(NamedTuple):
 
 
 def estimate_cut_share(guard: GuardCounts | None, level: float) -> ShareInterval | None:
-    """Estimate the share of rows that the row limit of units cut, or None.
+    """Estimate the share of rows beyond the row limit of units, or None.
 
     The estimate is computed from the guard's noisy counts; it is None if their noise hides the
     share. Let C be the count of cut rows and K the count of kept rows, with independent noise of
     standard errors s and t. The inequality |C - r K| <= z sqrt(s^2 + r^2 t^2) holds at the level
-    for the true ratio r = cut / kept. The interval consists of all r that satisfy it (Fieller
-    1954), and cut / (cut + kept) is r / (1 + r).
+    for the true ratio r = cut / kept. The interval consists of all r that satisfy this inequality
+    (Fieller 1954). The share cut / (cut + kept) equals r / (1 + r).
     """
     if guard is None or guard.cut is None or guard.cut_std is None:
         return None
@@ -56,10 +56,10 @@ def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInter
 def estimate_cut_amount(
     guard: GuardCounts | None, measure: str, level: float
 ) -> ShareInterval | None:
-    """Estimate the share of a unit total that the guard's limits cut, or None.
+    """Estimate the share of a total of units that the limits cut, or None.
 
-    The computation is as in `estimate_cut_share`, with the guard's noisy amounts. The result is
-    None if there are none, or if the noise hides the share.
+    The computation is as in `estimate_cut_share`, but with the guard's noisy amounts. The result is
+    None if the guard measured none, or if the noise hides the share.
     """
     for amounts in guard.amounts if guard is not None else ():
         if amounts.measure == measure:

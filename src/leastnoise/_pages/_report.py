@@ -198,7 +198,7 @@ def report_file(options: Options, language: str) -> str:
 
 
 def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
-    """Describe each attribute's cells and each measure in one sentence each."""
+    """Return one sentence for the cells of each attribute and for each measure."""
     domain = release.plan.domain
     return [
         *(
@@ -489,8 +489,8 @@ def _describe_main_errors(
 ) -> list[tuple[str, str]]:
     """Return names of the main tables, each with a text about its error.
 
-    Statistics come first, followed by the tables with the fewest attributes. The tables from which
-    statistics are computed, with a key in ``parts``, come last.
+    Statistics come first, followed by the tables with the fewest attributes. Tables whose keys are
+    in ``parts`` come last; statistics are computed from them.
     """
     ranks = [
         (
@@ -534,7 +534,7 @@ def _describe_error(summary: Summary) -> str:
 
 
 def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
-    """Return notes, and sentences that rate the tables by their reliability.
+    """Return notes, and then sentences that rate the tables by reliability.
 
     The rating depends on the ratio of the typical margin to the typical answer. A table is never
     rated "yes" if its margin omits a part of the error. An example is the sampling error of a
@@ -792,7 +792,7 @@ class TableView:
         return len(self.rows) <= _MOST_OPEN_ROWS
 
     def drop_constant_keys(self, catalogue: Catalogue) -> "TableView":
-        """Return a view where a sentence replaces each key that is equal in all rows."""
+        """Replace each column of keys that is equal in all rows by a sentence."""
         constant_columns = []
         notes = []
         for column, heading in enumerate(self.key_headings):
@@ -818,7 +818,7 @@ class ReportContent:
 
     Attributes:
         entries: the lines of the index file, one for each table of the release.
-        summaries: the summaries of the first tables, as far as they fit.
+        summaries: the summaries of the first tables, as many as fit on the page.
         statements: the views of the SQL statements.
         views: the views of the statistics, then of the tables.
         catalogue: the sentences of the page's language.
@@ -833,7 +833,7 @@ class ReportContent:
 
 @dataclass(frozen=True, slots=True)
 class ReportChart:
-    """A chart: Vega-Lite specification, title and description in words."""
+    """A chart of the report: Vega-Lite specification, title and description."""
 
     spec: dict[str, Any]
     title: str
@@ -988,7 +988,7 @@ def _add_caption(
 
 
 def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
-    """Return text keys that explain the axes of a chart over time."""
+    """Return keys of texts that explain the axes of a chart over time."""
     if picture is None or chart not in {"lines", "panels"}:
         return []
     keys = []
@@ -1060,7 +1060,7 @@ def _format_sampling_errors(
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
     """Return the view of a SQL statement's result.
 
-    Its rows are the groups. A group has each answer and its interval, if the interval is known.
+    Each row is a group, with all its answers and their intervals, if the intervals are known.
     """
     text = release.options.statements[number - 1]
     statement = release.read_statement(text)
@@ -1216,7 +1216,7 @@ def _describe_table(table: AnswerTable, unit: str, catalogue: Catalogue) -> str:
 
 
 def _select_labels(table: AnswerTable, cells: IntArray) -> list[list[str]]:
-    """Return for each key of a table the labels of the selected cells."""
+    """Return the labels of the selected cells, one list for each key of a table."""
     indices = np.unravel_index(cells, table.answer.shape)
     return [
         np.array(labels, dtype=object)[index].tolist()

@@ -1,4 +1,4 @@
-"""Bound the chance of a correct guess about a privacy unit by the budget.
+"""Compute from the budget how likely a right guess about a unit can be.
 
 Suppose that a reader knows all other rows and considers two neighbouring tables equally likely. The
 bound is the largest probability that this reader guesses the true table from the release. It is ``1
@@ -30,11 +30,11 @@ _BISECTION_STEPS = 60  # each halves an interval of length 1; a double has fewer
 
 
 def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
-    """Return the largest probability of a right guess of the true table.
+    """Return the largest probability that a reader guesses the true table.
 
-    The two tables are neighbours and equally likely before the release. Under pure differential
-    privacy the bound holds for every single result; under other budgets it holds on average over
-    the results.
+    The reader considers two neighbouring tables equally likely before the release. Under pure
+    differential privacy the bound holds for every single result; under other budgets it holds on
+    average over the results.
 
     Args:
         privacy: the budget of everything that is published.
@@ -42,7 +42,7 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
             cost is stated.
 
     Returns:
-        The bound. It is exact: a mechanism within the budget attains it.
+        The bound. The bound is exact: a mechanism within the budget attains it.
 
     Source: Dong, Roth, Su (JRSS-B 2022), for the trade-off curves; docs/mathematics.md for zCDP.
     """

@@ -169,7 +169,7 @@ def describe_guessing_chance(
     cost: Cost | None = None,
     published: str = "release",
 ) -> str:
-    """Explain the budget by the best chance to guess about a unit, as sentences.
+    """Explain the budget by the best chance to guess right about a unit.
 
     Args:
         privacy: the budget of all parts that are published.
@@ -388,7 +388,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def _list_dropping_attributes(plan: Plan) -> tuple[list[str], list[str]]:
-    """Return the attributes that drop rows from all tables, and from some."""
+    """Return the attributes that drop rows from all tables, and from some only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     names_of_tables = {name for product in plan.workload for name in product.attributes}
@@ -576,8 +576,8 @@ def list_values_beyond_bounds(
     Args:
         release: the release.
         catalogue: the catalogue of the language.
-        least_share: if stated, only measures with more than this share of rows in cells beyond one
-            of their bounds.
+        least_share: if stated, only those measures have a sentence for which more than this share
+            of rows is beyond one of the bounds.
     """
     workload = release.plan.workload
     by_measure: dict[str, list[ClippedValues]] = {name: [] for name in clipped_measures(workload)}
@@ -817,13 +817,13 @@ def _shorten_list(names: list[str]) -> list[str]:
 def list_cut_amounts(
     release: Release, catalogue: Catalogue = ENGLISH, least_share: float | None = None
 ) -> list[str]:
-    """Return a sentence for each unit total on how much of it the limits cut.
+    """Return a sentence for each total of units, on how much of it limits cut.
 
     Args:
         release: the release; its receipt may contain amounts that the guard measured.
         catalogue: the catalogue of the language.
-        least_share: if stated, totals are left out if an estimated share of at most this was cut
-            from them.
+        least_share: if stated, a total has no sentence if the estimated share that was cut is at
+            most this.
     """
     domain = release.plan.domain
     guard = release.receipt.guard
@@ -882,7 +882,7 @@ def describe_guard_counts(
     the rows that some table uses. The result is None without a guard.
 
     If noise makes the second count the larger one, the sentence also states it as the first count.
-    A note follows if certainly some rows, at least about one percent, were not used.
+    A note follows if it is certain that at least about one percent of the rows were not used.
 
     Args:
         release: the release whose receipt has the counts.
@@ -1149,7 +1149,7 @@ def format_public_facts(plan: Plan, catalogue: Catalogue = ENGLISH) -> dict[str,
 
 
 def _noise_limit_key(options: Options) -> str:
-    """Return the text key for the errors that all intervals cover."""
+    """Return the key of the sentence on errors that all intervals cover."""
     if options.survey:
         return "limit_noise_survey"
     return "limit_noise_rounded" if options.round else "limit_noise"
@@ -1175,10 +1175,10 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for each kind of rows and cells that intervals do not cover.
+    """Return a sentence for each kind of rows or cells that intervals omit.
 
-    The kinds are approximations of a mechanism, public facts, dropped rows and the row limit of
-    units.
+    These kinds are approximations of a mechanism, public facts, dropped rows, and rows beyond the
+    row limit of units.
     """
     plan = release.plan
     privacy = plan.privacy
@@ -1214,7 +1214,7 @@ def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the tables that replace a table too large to write.
+    """Return a sentence on the tables that replace a table that is too large.
 
     The sentence also explains how to compute the other answers of the large table.
     """
@@ -1298,7 +1298,8 @@ def list_further_notices(release: Release, catalogue: Catalogue = ENGLISH) -> li
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files of a release.
 
-    To the notices of `list_page_notices` they add values beyond the bounds of sums.
+    These are the notices of `list_page_notices`, and the notices on values beyond the bounds of
+    sums.
     """
     return [
         *list_page_notices(release, catalogue),
@@ -1309,8 +1310,8 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 def list_page_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the report, without clipped values.
 
-    To the notices of `list_answer_notices` they add the budget, rounding, omitted rows and tables
-    that are not written.
+    These are the notices of `list_answer_notices`, and notices on the budget, rounding, omitted
+    rows and tables that are not written.
     """
     large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [

@@ -64,8 +64,8 @@ class SeriesView:
         id: the id, such as ``q1``.
         name: the display title.
         headings: the headings of the groups, the newest values and the changes.
-        rows: for each group, pairs of texts: labels, newest value and changes. The second text of a
-            pair is the change in percent, or empty.
+        rows: the texts of each group, as pairs: its labels, its newest value and its changes. The
+            second text of a pair is the change in percent, or empty.
         rows_note: a sentence about the rows that are not shown, or an empty text if all rows are
             shown.
         svg: the picture of the lines; empty if there is none.
@@ -225,9 +225,9 @@ def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
 
 
 def _add_picture(view: SeriesView, svg: str) -> SeriesView:
-    """Return a view with a picture.
+    """Return a view with a picture of its lines.
 
-    Without a picture, the view has no notes.
+    If there is no picture, the view has no notes either.
     """
     return replace(view, svg=svg, notes=view.notes if svg else "")
 
@@ -316,7 +316,7 @@ def _describe_groups(
     labels: Sequence[tuple[str, ...]],
     catalogue: Catalogue,
 ) -> dict[str, Any]:
-    """Return the fields of `_TimeTable` that describe the groups."""
+    """Return the fields of `_TimeTable` that describe groups other than periods."""
     groups = {name: query_set for name, query_set in query_sets.items() if name != period_attribute}
     labels_of = dict(zip(query_sets, labels, strict=True))
     return {

@@ -44,7 +44,8 @@ class TableComparison(NamedTuple):
         number: the number of the table on the page.
         title: the title of the table.
         answers: the number of answers.
-        difference: the root mean square of the differences between both answers.
+        difference: the root mean square of the differences between released answers and the
+            records' answers.
         margin: the typical margin of the released answers.
         judgement: the sentence on whether the records can replace the table.
         cells: the largest cells.
@@ -149,7 +150,7 @@ def _relation_sentences(records: Records, catalogue: Catalogue) -> Iterator[str]
 
 
 def _unrelated_names(records: Records) -> list[str]:
-    """Return the attributes that are independent between a unit's records."""
+    """Return the attributes that are independent among the records of a unit."""
     related = {*records.shared, *records.arranged}
     return [name for name in records.names if name not in related]
 
