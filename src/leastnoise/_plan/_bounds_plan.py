@@ -1,9 +1,10 @@
-"""The plan of a search for bounds of a unit's rows or a column's values.
+"""Plan a search for bounds of a unit's rows or of a column's values.
 
-A search chooses from public candidates on a logarithmic grid. The candidate that a given share of
-the units does not exceed is a quantile of a table with one row per unit. The candidate is chosen
-like any private quantile (PROOFS-quantiles.md). One unit, however many rows it has, changes the
-number of units beyond a candidate by at most 1. So a search does not depend on ``max_rows``.
+A search chooses from public candidates on a logarithmic grid. For a table with one row per unit,
+the candidate that a given share of the units does not exceed is a quantile. A private search
+chooses this candidate as it chooses any other quantile (PROOFS-quantiles.md). One unit, however
+many rows it has, changes the number of units beyond a candidate by at most 1. So a search does not
+depend on ``max_rows``.
 """
 
 import hashlib
@@ -64,8 +65,9 @@ class BoundsPlan:
             of rows of a unit.
         kind: the kind of attribute whose edges are the candidates; its cells are closed on the
             right.
-        covers: the share of the units within the bounds.
-        is_low_found: whether the lower bound is also found; otherwise it is the first candidate.
+        covers: the share of the units that the bounds should include.
+        is_low_found: whether the search also finds the lower bound; otherwise the lower bound is
+            the first candidate.
         bounds_row_counts: whether the search bounds the number of rows of a unit instead of the
             values of a column.
         privacy: the budget of the whole search, the neighbours and the unit. ``max_rows`` is 1,
@@ -128,7 +130,7 @@ class BoundsPlan:
 
     @property
     def quantiles(self) -> tuple[Fraction, ...]:
-        """The quantiles that are chosen as bounds: one, or two if both bounds are found."""
+        """The quantiles that the search chooses: for the upper bound, or for both."""
         if not self.is_low_found:
             return (self.covers,)
         below = (1 - self.covers) / 2
@@ -142,19 +144,20 @@ class BoundsPlan:
 
     @property
     def rank_error(self) -> int:
-        """By how many units the share of units within the bounds may miss ``covers``.
+        """The largest error of a search, as a number of units within the bounds.
 
-        With probability 1 - `RISK`, the error is at most this number. If every row is a unit, it is
-        a number of rows. If there are two bounds, the error of each is at most half of this number.
-        Values beyond the outermost candidates count as within the bounds, because no choice could
-        include them.
+        With probability 1 - `RISK`, the number of units within the found bounds differs by at most
+        this number from the share ``covers`` of all units. If every row is a unit, the error is a
+        number of rows. If the search finds two bounds, the error of each is at most half of this
+        number. Values beyond the outermost candidates count as within the bounds, because no choice
+        could include them.
         """
         scale = 2 * self.privacy.distance * float(max(self.quantiles)) / float(self.epsilon)
         number = len(self.quantiles)
         return math.ceil(number * choice_distance(scale, self.kind.size, RISK / number))
 
     def bounds(self, chosen_cells: Sequence[int]) -> tuple[Fraction, Fraction]:
-        """Return the lower and upper bound for the chosen cell of each quantile."""
+        """Return the lower and upper bound, given the chosen cell of each quantile."""
         edges = self.kind.edges
         high = edges[max(chosen_cells) + 1]
         if self.is_low_found:
@@ -218,8 +221,8 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
 def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> BoundsPlan:
     """Plan a private search for ``max_rows``, the limit on a unit's rows.
 
-    Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
-    miss its share.
+    Planning reads no data. The plan's `rank_error` states the accuracy: the number of units within
+    the found bounds may differ by this number from the requested share of all units.
 
     Args:
         privacy: the budget, which the search spends completely, and the column of the unit.
@@ -263,19 +266,20 @@ def plan_bounds(
 ) -> BoundsPlan:
     """Plan a private search for the bounds of a numeric column.
 
-    Planning reads no data. The plan's `rank_error` is the number of units by which the choice may
-    miss its share.
+    Planning reads no data. The plan's `rank_error` states the accuracy: the number of units within
+    the found bounds may differ by this number from the requested share of all units.
 
     Args:
         column: the name of the column, unless ``reading`` names another column.
         budget: the budget, which the search spends completely; or a Privacy with unit and
             neighbours. One random row of each unit counts, for any ``max_rows``.
         most: the largest upper bound that may be found.
-        low: the public lower bound; if it is stated, only the upper bound is found.
-        least: the smallest lower bound that may be found; if it is stated, both bounds are found.
+        low: the public lower bound; if it is stated, the search finds only the upper bound.
+        least: the smallest lower bound that may be found; if it is stated, the search finds both
+            bounds.
         unit: a number such that bounds are whole multiples of it; None for any bounds.
-        covers: the share of the units whose value is within the bounds. If both are found, half of
-            the other units are below and half above.
+        covers: the share of the units whose value is within the bounds. If the search finds both,
+            half of the other units are below and half above.
         reading: the rules for reading values.
 
     Returns:
@@ -330,16 +334,17 @@ def candidate_edges(
 ) -> tuple[Fraction, ...]:
     """Return the candidate bounds of a search, on a logarithmic grid.
 
-    If only the upper bound is found, the distances from the lower bound are on the grid. If both
-    bounds are found, the distances from 0 are on the grid. If 0 is not between the bounds, the
-    distances from both ends are on the grid.
+    If the search finds only the upper bound, the distances of candidates from the lower bound are
+    on the grid. If the search finds both bounds, the distances of candidates from 0 are on the
+    grid. If it finds both and 0 is not between them, the distances from both ends of the range are
+    on the grid.
 
     Args:
         lower_limit: the public lower bound, or the smallest lower bound that may be found.
         largest: the largest upper bound.
-        unit: a number such that candidates are whole multiples of it; it is also the smallest
-            distance; None for any candidates.
-        is_low_found: whether the lower bound is also found.
+        unit: the candidates are whole multiples of this number, which is also their smallest
+            distance; None if candidates may be any numbers.
+        is_low_found: whether the search also finds the lower bound.
 
     >>> [int(edge) for edge in candidate_edges(Fraction(0), Fraction(12), unit=Fraction(1))]
     [0, 1, 2, 3, 5, 7, 10, 12]

@@ -1,4 +1,4 @@
-"""The plan of a search for categories that cannot be listed beforehand."""
+"""Plan a search for categories that cannot be listed beforehand."""
 
 import hashlib
 import json
@@ -63,7 +63,7 @@ class CategoryPlan:
 
     @property
     def threshold(self) -> int:
-        """The number of units of a category that is found half of the time.
+        """The least number of units for which a category is found half of the time.
 
         A category with one unit fewer is seldom found.
         """
@@ -71,7 +71,7 @@ class CategoryPlan:
 
     @property
     def detectable_units(self) -> int:
-        """The number of units of a category that is found in 95% of searches.
+        """The number of units with which a category is found in 95% of searches.
 
         This holds if there are at most ``kind.most`` categories.
         """
@@ -146,8 +146,8 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
     """Plan a private search for the categories of an attribute.
 
-    Planning reads no data. The plan's `detectable_units` is a number of units: 95% of searches find
-    a category with this number.
+    Planning reads no data. With 95% probability, a search finds a category that has
+    `detectable_units` units, a field of the plan.
 
     Args:
         attribute: the name of the attribute. It is also the name of the column, unless the reading

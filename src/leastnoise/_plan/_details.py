@@ -1,4 +1,4 @@
-"""Public facts of a plan that are not its measurements or expected errors.
+"""Describe plans by public facts other than measurements and expected errors.
 
 Each fact has a type, a form in JSON, and a check that also applies to plan files.
 """
@@ -39,7 +39,7 @@ def amount(name: str, value: Any) -> float:
 class ReferencePlan:
     """The strategy and the errors of the best data-independent plan.
 
-    Data-dependent plans state them for comparison.
+    A data-dependent plan states them for comparison, because its own error is unknown.
 
     Attributes:
         strategy: the name of its strategy.
@@ -94,7 +94,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """Alternative lists of steps; noisy answers decide which one is carried out.
+    """A choice between lists of steps, which noisy answers make during a release.
 
     Attributes:
         cases: the steps of each alternative, by its name.
@@ -141,7 +141,7 @@ def _plain_step_from_json(value: Any) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDetails:
-    """How a data-dependent plan uses its budget, and what its choices read.
+    """How a data-dependent plan spends its budget, and what its choices read.
 
     Attributes:
         noise: the kind of noise of all measurements.
@@ -151,8 +151,8 @@ class AdaptiveDetails:
             query uses them.
         measure: the measure of the sums, if the mechanism answers sums.
         pairs: the number of pairs of attributes to which a model is fitted.
-        borders: the interval of test results, by "low" and "high", for which the data-independent
-            plan is used.
+        borders: the thresholds "easy" and "clear" with which a private test decides whether the
+            data are nearly empty; if they are not, the data-independent plan is used.
         reference: the best data-independent plan.
         selects_quantiles: whether quantiles are chosen privately and all other statistics follow
             from fixed measurements. Other adaptive plans cannot compute statistics.
@@ -232,7 +232,7 @@ class SeriesDetails:
         strategy_of_a_period: the strategy for the attributes other than time.
         through: in a release of the first periods, the label of the last period.
         periods: the number of periods of such a release.
-        cost: the cost of all periods, which another ledger may have to enter.
+        cost: the cost of all periods; another ledger may have to record it too.
     """
 
     along: str
@@ -288,10 +288,10 @@ class PlanDetails:
             it is 0 if the planner found no bound.
         largest_variance_over_least: for strategies that minimise the largest variance of a query,
             this variance divided by a lower bound on it.
-        impossible: the combinations of cells, by attribute, that no row has.
-        public: the public tables of counts: each is a table of a workload and its counts.
-        counts_unit_sizes: whether each unit is counted once, by its number of rows. In this case
-            the number of rows is the only attribute, and only the column of the unit is read.
+        impossible: the combinations of cells that no row can have; each lists cells by attribute.
+        public: the tables of counts that are public: each has its queries and its counts.
+        counts_unit_sizes: whether the plan counts units by their number of rows. In this case the
+            number of rows is the only attribute, and only the column of the unit is read.
     """
 
     objective: str = "total"
@@ -327,7 +327,7 @@ class PlanDetails:
 
     @staticmethod
     def from_json(domain: Domain, value: Any) -> "PlanDetails":
-        """Parse the details of a plan from a JSON object.
+        """Parse the details of a plan from the JSON object that `to_json` wrote.
 
         Raises:
             InputError: a fact is unknown or has another type.
@@ -361,16 +361,16 @@ NO_DETAILS = PlanDetails()
 def _optional(
     entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
 ) -> _Entry | None:
-    """Read an entry of a JSON object by a function; None if it is missing."""
+    """Return an entry of a JSON object that a function parses; None if missing."""
     if name in entries:
         return reader(entries[name])
     return None
 
 
 def _cells_from_json(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Parse a JSON object with lists of cell numbers by attribute.
+    """Parse a JSON object that lists the numbers of cells of each attribute.
 
-    Impossible combinations are stored as such objects.
+    The file stores impossible combinations in this form.
     """
     cells = {}
     for name, codes in _checked_object(value).items():

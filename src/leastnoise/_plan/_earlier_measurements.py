@@ -1,9 +1,9 @@
 """Earlier releases of the same data, whose measurements a plan uses.
 
-The measurements of a finished release are public, so another release may use them at no cost. The
-answers are then one least squares estimate from the measurements of all these releases. Its
-expected error is known before anything is spent, because it depends on the scales of the noise, and
-not on the noisy values.
+The measurements of a finished release are public, so another release may use them at no cost. One
+least squares estimate from the measurements of all these releases then gives the answers. The
+expected error of this estimate is known before anything is spent, because it depends only on the
+scales of the noise, and not on the noisy values.
 
 Source: docs/mathematics.md, section 11.
 """
@@ -54,10 +54,10 @@ class EarlierRelease:
         name: a name for readers, such as the name of the release's folder.
         digest: the SHA-256 of the release's `measurements/observation.json`, in hexadecimal.
         dataset: the name of the data in the ledger that paid; empty if the noise came from a seed.
-        receipts: the payments for its measurements, and for the measurements of earlier releases
-            that it used. Empty if the noise had a seed.
+        receipts: the payments for the measurements of the release, and of earlier releases that it
+            used. Empty if the noise came from a seed.
         plan_digests: the digest of the plan of each payment, as the ledger records it.
-        counted: the digests, as in `digest`, of the earlier releases that it used.
+        counted: the digest of each earlier release that this release used.
         attributes: the attributes that the release read, in the order of the domain.
         observation: the measurements and their noisy values.
     """
@@ -87,7 +87,7 @@ class EarlierRelease:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return the release's name, digests, data set and payments as JSON."""
+        """Return the name, digests, data set and payments of the release as JSON."""
         return {
             "name": self.name,
             "digest": self.digest,
@@ -124,13 +124,13 @@ class HasMeasurements(Protocol):
     """A release that a later plan can use, such as a `Release`."""
 
     def as_earlier(self) -> EarlierRelease:
-        """Return the release in the form that a later plan can use."""
+        """Return the release's measurements in the form that a later plan uses."""
 
 
 def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) -> Measurements:
-    """Concatenate the measurements of a plan and of earlier releases.
+    """Combine the measurements of a plan and of earlier releases.
 
-    The concatenated measurements have the privacy of the plan, which does not pay for the earlier
+    The result has the privacy of the plan, although the plan does not pay for the earlier
     measurements.
 
     Raises:
@@ -153,10 +153,10 @@ def joint_measurements(latest: Measurements, earlier: Sequence[EarlierRelease]) 
 def _rewrite_block(
     block: Block, measurements: Measurements, common_grid: int, first_group: int
 ) -> Block:
-    """Adapt a block of one release to the grid of several releases.
+    """Convert a block of one release to the common grid of several releases.
 
-    If the common grid is finer, the block gets the noise scale with the same variance. The number
-    of its K-norm group is increased by ``first_group``.
+    If the common grid is finer, the noise scale is changed so that the variance stays the same. The
+    number of the block's K-norm group is increased by ``first_group``.
     """
     scale = block.scale
     group = block.k_norm_group
@@ -173,10 +173,10 @@ def _rewrite_block(
 
 
 def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
-    """Rewrite the measurements of an earlier release over a plan's domain.
+    """Convert the measurements of an earlier release to the domain of a plan.
 
-    The two domains may differ in hidden cells. If the release dropped the rows without a value of
-    an attribute, its queries leave out the hidden cell of the plan for these rows.
+    The two domains may differ in hidden cells. If the release dropped the rows that have no value
+    of an attribute, the converted queries do not count the plan's hidden cell for these rows.
     """
     measurements = release.measurements
     if measurements.domain == domain:
@@ -187,9 +187,9 @@ def _over_domain(release: EarlierRelease, domain: Domain) -> Measurements:
 
 
 def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSet[str]) -> Block:
-    """Extend a block to a domain with hidden cells.
+    """Extend a block's queries to a domain with hidden cells.
 
-    The extended block does not count the rows in these cells.
+    The extended queries do not count the rows in these cells.
     """
     factors = []
     for factor in block.factors:
@@ -214,7 +214,7 @@ def _without_hidden(block: Block, domain: Domain, dropped_attributes: AbstractSe
 
 @singledispatch
 def _widen_operator(operator: Operator) -> Operator:
-    """Add a last cell that no query counts to an operator."""
+    """Extend an operator by a last cell that no query counts."""
     return Dense(np.pad(dense(operator), ((0, 0), (0, 1))))
 
 
@@ -239,8 +239,8 @@ def hidden_attributes(
 ) -> tuple[str, ...]:
     """Return the attributes that need a hidden cell, given earlier releases.
 
-    These are all attributes that may drop rows, except the attributes that drop rows in all
-    releases.
+    An attribute needs one if the plan or a release may drop rows because of it, unless the plan and
+    all releases do.
 
     Args:
         earlier: the releases.
@@ -255,13 +255,13 @@ def hidden_attributes(
 
 
 def _dropping_attributes(domain: Domain, attributes: Iterable[str]) -> set[str]:
-    """Return the attributes that drop rows without a value from all tables."""
+    """Return the attributes whose missing values drop a row from all tables."""
     kinds = {name: domain.kind(name) for name in attributes}
     return {name for name, kind in kinds.items() if kind.may_drop and not kind.hidden}
 
 
 def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) -> Observation:
-    """Concatenate the noisy values of a plan and of earlier releases.
+    """Combine the noisy values of a plan and of earlier releases.
 
     The values are rescaled to the finest grid. The result counts as private only if all parts are
     private.
@@ -281,7 +281,7 @@ def joint_observation(latest: Observation, earlier: Sequence[EarlierRelease]) ->
 
 
 def check_noise(release: EarlierRelease, noise: Noise) -> None:
-    """Raise unless an earlier release has the plan's kind of noise."""
+    """Raise unless an earlier release has the same kind of noise as the plan."""
     if release.measurements.noise is not noise:
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the noise of this plan, "
@@ -291,9 +291,10 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
 
 
 def check_domain(release: EarlierRelease, domain: Domain) -> None:
-    """Raise unless an earlier release has the plan's cells and measures.
+    """Raise unless an earlier release has the cells and measures of the plan.
 
-    Hidden cells may differ. Each release may also have measures that the other release lacks.
+    Hidden cells may differ. The release may have measures that the plan lacks, and the other way
+    round.
     """
     of_release = declared(release.measurements.domain)
     of_plan = declared(domain)
@@ -316,7 +317,8 @@ def check_domain(release: EarlierRelease, domain: Domain) -> None:
 def with_earlier_measures(domain: Domain, earlier: Iterable[EarlierRelease]) -> Domain:
     """Add the measures of earlier releases to a plan's domain.
 
-    Measures count no rows, so a release that lacks one has the same rows in the same cells.
+    A measure does not affect which rows are counted, so a release that lacks the measure has the
+    same rows in the same cells.
     """
     measures = dict(domain.measures)
     for release in earlier:
@@ -333,7 +335,7 @@ def check_earlier(
     privacy: Privacy,
     attributes: Iterable[str],
 ) -> None:
-    """Raise unless earlier releases counted the plan's rows in the plan's cells.
+    """Raise unless earlier releases counted the same rows and cells as the plan.
 
     Args:
         earlier: the releases.

@@ -16,7 +16,7 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise TypeError for each method that would change a dictionary."""
+        """Raise TypeError; each method that would change the dictionary calls this."""
         raise TypeError(
             "The fields of a plan cannot be changed; make another plan, for example with "
             "dataclasses.replace."
@@ -35,7 +35,7 @@ class FrozenDict(dict[str, Any]):
 
 
 def freeze(value: Any) -> Any:
-    """Return a copy of a JSON value that cannot be changed at any depth.
+    """Return a copy of a JSON value in which no nested value can be changed.
 
     Dictionaries become frozen dictionaries, and lists become tuples.
     """

@@ -1,4 +1,4 @@
-"""The share of the budget that a guard costs."""
+"""Divide a budget between a plan and its guard."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -34,8 +34,8 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that remains for the plan after paying the guard.
 
     A guard costs no delta, because its noise satisfies pure differential privacy. With an (epsilon,
-    delta) budget, guard and plan together are within the budget in two ways: the sum of their
-    epsilons is within the budget, and the sum of their mu squared is too.
+    delta) budget, guard and plan together are within the budget by two sums: the sum of their
+    epsilons, and the sum of their mu squared.
     """
     if guard_share is None:
         return privacy
@@ -47,14 +47,14 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return the largest (epsilon, delta) that a guard leaves for its plan.
 
-    The guard has a share of epsilon, and noise that satisfies pure differential privacy. Usually
-    the mu squared of the guard is less than the decrease of the plan's mu squared. If the guard's
-    share is large, all epsilons are reduced.
+    The guard has a share of epsilon, and its noise satisfies pure differential privacy. Usually the
+    plan's smaller epsilon frees more mu squared than the guard needs. If the guard's share is
+    large, the epsilons of guard and plan are both reduced.
     """
     available = gaussian_mu_squared(budget.epsilon, budget.delta)
 
     def planned(thousandths: int) -> ApproxDP:
-        """Return the plan's budget if epsilon is scaled by thousandths."""
+        """Return the plan's budget, for a factor on epsilon in thousandths."""
         return ApproxDP(
             budget.epsilon * Fraction(thousandths, 1000) * (1 - guard_share), budget.delta
         )
@@ -88,7 +88,7 @@ def guard_budget(plan_budget: Budget, guard_share: Fraction) -> Budget:
 
     Args:
         plan_budget: the budget of the plan, without the guard.
-        guard_share: the guard's share of the sum of both epsilons, rhos or mu squared.
+        guard_share: the guard's share of the total epsilon, rho or mu squared of both.
 
     >>> guard_budget(PureDP("9/10"), Fraction(1, 10))
     PureDP(epsilon='1/10')
@@ -103,7 +103,8 @@ def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
     """Return the privacy that covers a plan and its guard.
 
     This is the inverse of `without_guard`. With an (epsilon, delta) budget and a large share, the
-    result is slightly smaller than the exact inverse. It still covers both.
+    result is slightly smaller than the exact inverse. The result still covers both the plan and the
+    guard.
     """
     if guard_share is None:
         return privacy
@@ -115,18 +116,18 @@ def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return an (epsilon, delta) that covers a plan and its guard.
 
-    It covers the sum of their epsilons and the sum of their mu squared. `_without_guard_in_mu`
-    divides by the same number of thousandths.
+    It covers the sum of their epsilons and the sum of their mu squared. Like
+    `_without_guard_in_mu`, this function tries whole thousandths.
     """
     sum_of_epsilons = budget.epsilon / (1 - guard_share)
     needed = _mu_squared_with_guard(budget, guard_share)
 
     def together(thousandths: int) -> ApproxDP:
-        """Return the total budget if its epsilon is divided by thousandths."""
+        """Return the total budget, for a divisor of epsilon in thousandths."""
         return ApproxDP(sum_of_epsilons / Fraction(thousandths, 1000), budget.delta)
 
     def is_covered(thousandths: int) -> bool:
-        """Return whether this total budget covers the sum of mu squared."""
+        """Return whether the total budget for a divisor covers the sum of mu squared."""
         budget = together(thousandths)
         return needed <= gaussian_mu_squared(budget.epsilon, budget.delta)
 

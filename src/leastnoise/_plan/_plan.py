@@ -182,7 +182,7 @@ class Plan(ABC):
             self._check_unit_sizes()
 
     def _check_unit_sizes(self) -> None:
-        """Raise if workload or privacy do not suit a plan that counts unit sizes."""
+        """Raise if a plan that counts unit sizes has a wrong workload or privacy."""
         domain = self.workload.domain
         unit = self.privacy
         if (
@@ -218,7 +218,7 @@ class Plan(ABC):
     def measured(self) -> Measurements:
         """Return all measurements that the answers are estimated from.
 
-        This includes the measurements of earlier releases that the plan uses.
+        They include the measurements of earlier releases that the plan uses.
 
         Raises:
             InputError: the measurements depend on the data.
@@ -284,7 +284,7 @@ class Plan(ABC):
         return self.workload.domain
 
     def details_for(self, workload: Workload) -> PlanDetails:
-        """Return the details, without details that are false for another workload.
+        """Return those details that remain true if the workload is changed.
 
         A lower bound that a planner found holds only for the workload of the plan.
 
@@ -303,12 +303,12 @@ class Plan(ABC):
         return replace(self.details, unit_bound=0.0)
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the attributes and of the measures that are read.
+        """Return the names of the attributes and measures that the release reads.
 
         They are in the order of the domain.
 
-        Queries, measurements or choices of a mechanism use these attributes and measures. No other
-        attribute is read. So an attribute without queries drops no rows.
+        These are the attributes and measures that queries, measurements or choices of a mechanism
+        use. No other attribute or measure is read. So an attribute that is not used drops no rows.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()
@@ -414,7 +414,7 @@ class LinearPlan(Plan):
         return joint_measurements(self.measurements, self.earlier)
 
     def observed(self, observation: Observation) -> Observation:
-        """Join this plan's noisy values with the values of earlier releases."""
+        """Combine this plan's noisy values with the noisy values of earlier releases."""
         return joint_observation(observation, self.earlier)
 
     def expected_error(self) -> ExpectedError:
@@ -485,13 +485,13 @@ class SeriesPlan(LinearPlan):
 class AdaptivePlan(Plan):
     """A plan whose measurements depend on noisy values of earlier steps.
 
-    The same budget pays for these values. The plan states no expected error, because the error
-    depends on the data.
+    The plan's budget also pays for these values. The plan states no expected error, because the
+    error depends on the data.
 
     Args:
         adaptive: the steps, and the budget of each step.
-        fallback: the measurements if the data have no useful structure; None if the mechanism does
-            not need a fallback.
+        fallback: the measurements that are used if the data have no useful structure; None if the
+            mechanism needs none.
     """
 
     adaptive: AdaptiveDetails
@@ -506,7 +506,7 @@ class AdaptivePlan(Plan):
         raise self._data_dependent_error("no expected error")
 
     def _data_dependent_error(self, missing: str) -> InputError:
-        """Return the InputError for a property that only fixed plans have."""
+        """Return the error to raise for a property that only fixed plans have."""
         return InputError(
             f"The plan {self.strategy!r} has {missing}: its measurements depend on the data. "
             "Choose strategy = 'auto' for a plan with an expected error."

@@ -39,7 +39,7 @@ from leastnoise._trusted.measurements import (
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Parse an operator from JSON, and check it.
+    """Parse an operator (a matrix of queries) from JSON, and check it.
 
     The operator must have one column for each cell.
     """
@@ -52,13 +52,13 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    """Parse an operator whose matrices have at most ``cells`` columns.
+    """Parse an operator, and limit its matrices to ``cells`` columns.
 
-    The same limit holds for the operators inside it.
+    The same limit applies to nested operators.
     """
 
     def read(entry: Any, kind: object) -> object:
-        """Parse an entry of the object, by the type of its field."""
+        """Parse an entry of a JSON object as the given type."""
         if kind == IntArray:
             shape = entry["shape"]
             if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
@@ -145,7 +145,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
     """Parse a block.
 
-    The object refers to factors and limits by their positions.
+    The JSON object refers to factors and limits by their positions.
     """
     block_factors = [
         factors[whole("a factor's place", number, 0, len(factors) - 1)]
