@@ -157,7 +157,8 @@ def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredCo
 def _with_search_share(table: MeasuredColumn, number_of_searches: int) -> MeasuredColumn:
     """Return a table.
 
-    If the column is searched for categories, the search has a share of the search budget.
+    If the column is searched for categories, the search gets an equal part of the budget for all
+    searches.
     """
     if table.kind != "text":
         return table
@@ -198,8 +199,8 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
 
     The edges are ascending. The grid has four parts: six cells per decade from 10 to 10^9; one cell
     per decade up to 10^15; the whole numbers from 0 to 10; and coarser cells below 0. For the kind
-    "number" it also has cells below 1, and narrow cells that begin at the whole numbers from 0 to
-    10.
+    "number", the grid also has cells below 1, and narrow cells that begin at the whole numbers from
+    0 to 10.
 
     Args:
         kind: "whole" or "number".

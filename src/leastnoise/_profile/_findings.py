@@ -83,7 +83,7 @@ class ColumnFindings:
 
     @property
     def fits_type(self) -> bool:
-        """Whether at least half of the values except nulls fit a cell."""
+        """Whether at least half of the values have a cell; nulls are not counted."""
         present = float(self.counts[self.occupied].sum())
         if self.unreadable.low <= 0:
             return True
@@ -91,12 +91,12 @@ class ColumnFindings:
 
     @property
     def describes_values(self) -> bool:
-        """Whether most values fit a cell, and some cell is clearly occupied."""
+        """Whether most values have a cell, and some cell is clearly occupied."""
         return self.fits_type and not self.is_too_noisy
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction]:
-        """The drafted bounds of numbers; for whole numbers, the interval contains both."""
+        """The drafted bounds of numbers; for whole numbers, both are allowed values."""
         first, last = self.range_cells
         low = self.measured.edges[first]
         high = self.measured.edges[last + 1]
@@ -111,7 +111,7 @@ class ColumnFindings:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the numbers are whole, as far as the cells show."""
+        """Whether all numbers seem to be whole, judging by the occupied cells."""
         if self.measured.kind == "whole":
             return True
         if not self.measured.is_number:
@@ -148,7 +148,7 @@ class ProfileFindings:
         return self.rows.low > 0
 
     def by_column(self) -> dict[str, ColumnFindings]:
-        """Return the findings to show for each column, as numbers if possible."""
+        """Return the findings to show for each column, preferably those on numbers."""
         best: dict[str, ColumnFindings] = {}
         for table in self.columns:
             name = table.measured.column.name
@@ -193,7 +193,7 @@ class _ColumnTables(NamedTuple):
 
     Attributes:
         stated: the level of the release.
-        careful: the level for the part and the whole of a share.
+        careful: the level of the part and of the whole from which a share is computed.
         strict: a level so high that empty cells rarely appear occupied.
     """
 
@@ -252,10 +252,10 @@ def _with_drafted_bounds(
 ) -> ColumnFindings:
     """Return findings with the drafted bounds and the rows beyond them.
 
-    At first the bounds enclose the occupied cells, without a share `TAIL_SHARE` of their rows at
-    each end. Each bound is then moved outwards as long as more than this share of rows appears to
-    be beyond it. Each step moves the bound past the shortest run of neighbouring cells whose sum
-    only noise would rarely cause. Whole runs are tested, because many small cells together can have
+    At first the bounds enclose the occupied cells, except a share `TAIL_SHARE` of their rows at
+    each end. Each bound is then moved outwards until at most this share of rows appears to be
+    beyond it. Each step moves the bound past the shortest run of neighbouring cells whose sum is
+    too large to be noise only. Whole runs are tested, because many small cells together can have
     many rows.
     """
     weights = np.where(findings.occupied, findings.counts, 0.0)
@@ -290,7 +290,7 @@ def _shortest_occupied_run(
         findings: the findings of the column.
         release: the release of the profile.
         runs: pairs (first cell, stop). The first run consists of all cells beyond the bound; the
-            others are next to the bound, the shortest first.
+            other runs begin at the bound, the shortest first.
         most_tail_rows: the result is None if at most this number of rows is beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)

@@ -290,7 +290,7 @@ def _format_quartile(quartile: EstimateInterval, catalogue: Catalogue) -> str:
 
 
 def _round_to_grid(value: float) -> float:
-    """Return a number rounded to the digits that the grid of cells allows."""
+    """Return a number rounded to as many digits as the grid of cells allows."""
     if abs(value) < float(NARROW_WIDTH):
         return 0.0
     return float(f"{value:.3g}" if abs(value) < 10 else f"{value:.4g}")

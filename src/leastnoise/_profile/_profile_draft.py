@@ -121,7 +121,7 @@ def _format_share(share: EstimateInterval | None) -> str:
 
 
 def _budget_lines(plan: ProfilePlan, budget_left: Charge | None) -> Iterator[str]:
-    """Yield lines of TOML with the ledger's remaining or the profile's budget."""
+    """Yield TOML lines for the budget that is left in the ledger or the profile."""
     if budget_left is not None and budget_left.mu_squared > _pure_mu_squared(budget_left.epsilon):
         mu_squared = round_down(Fraction(budget_left.mu_squared))
         yield f'mu_squared = "{mu_squared}"     # what the ledger has left, with Gaussian noise\n'
@@ -263,7 +263,7 @@ def _is_skewed(findings: ColumnFindings, low: Fraction, high: Fraction) -> bool:
 
 
 def _is_round(edge: Fraction) -> bool:
-    """Return whether an edge is a round number, and not from a narrow cell."""
+    """Return whether an edge is a round number, and not the end of a narrow cell."""
     return edge < 1 or edge.denominator <= 2
 
 

@@ -80,7 +80,7 @@ class ProfileRequest:
         return None if self.unit in {None, "row"} else self.unit
 
     def privacy(self, factor: Fraction = Fraction(1)) -> Privacy:
-        """Return the privacy guarantee of the profile for a multiple of its budget.
+        """Return the privacy guarantee of the profile, for a multiple of its budget.
 
         The budget is multiplied by ``factor``.
 
@@ -99,7 +99,8 @@ class ProfilePlan:
         columns: the columns of the data.
         tables: the tables: one or two for each column.
         folder: the directory of the profile.
-        table_share: the share of the profile's budget for these tables and for unpaid searches.
+        table_share: the share of the profile's budget that pays for these tables, and for searches
+            that are not paid yet.
     """
 
     request: ProfileRequest
@@ -133,7 +134,7 @@ class ProfilePlan:
     def unit_size_privacy(self) -> Privacy:
         """Return the privacy guarantee of the histogram of unit sizes.
 
-        Its budget is a share of the budget that the searches for categories leave.
+        Its budget is a share of the budget that remains after the searches for categories.
         """
         share = 1 - SEARCH_SHARE if self.searched_tables else self.table_share
         budget = self.request.budget(share)
@@ -166,7 +167,7 @@ class ProfilePlan:
     def spec_text(self) -> str:
         """Return the text of a spec that measures the tables.
 
-        Only after the searches is the budget of the histogram of unit sizes deducted, because a
+        The budget of the histogram of unit sizes is deducted only after the searches, because a
         budget with searches cannot be divided.
         """
         budget = parameters_by_name(self.request.budget(self.table_share))
@@ -215,7 +216,7 @@ def plan_profile(request: ProfileRequest, folder: Path) -> ProfilePlan:
 
 
 def _check_unit(request: ProfileRequest, columns: SourceColumns) -> None:
-    """Raise if the unit is missing or is not a column, or for a wrong max_rows."""
+    """Raise if the unit is not stated or not a column, or if max_rows is wrong."""
     if request.unit is None:
         names = [column.name for column in columns.listed if column.names_person]
         candidates = names or list(columns.candidates)

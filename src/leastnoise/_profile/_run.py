@@ -1,7 +1,7 @@
 """Carry out a profile: write its spec, release it, write page and draft.
 
-Every step can be repeated: the same call finishes a profile that was stopped. The release of the
-spec is paid only once, and page and draft are computed from it.
+Every step can be repeated: the same call finishes a profile that was stopped. The release is paid
+only once, and the page and the draft are computed from it.
 """
 
 import os
@@ -65,7 +65,8 @@ class Profile:
     """A finished profile: its findings, its release and its files.
 
     Attributes:
-        out: the directory of page, drafted spec, spec of the profile and release.
+        out: the directory that contains the page, the drafted spec, the spec of the profile and the
+            release.
         plan: the tables of the profile.
         findings: the findings about rows and columns.
         run: the release that measured the tables, with its ledger.
@@ -217,7 +218,7 @@ def run_profile(
 
 
 class _TableObserver(RunObserver):
-    """Forwards the output of a run, but no warnings about its generated spec.
+    """Forwards the output of a run, except warnings about its generated spec.
 
     Args:
         observer: receives the output.
@@ -405,7 +406,7 @@ def _size_names() -> dict[str, Any]:
 
 
 def _in_all_languages(key: str) -> dict[str, str]:
-    """Return the text of a key by language."""
+    """Return the text of a key in each language, by language code."""
     return {language: load_catalogue(language).say(key) for language in LANGUAGES}
 
 

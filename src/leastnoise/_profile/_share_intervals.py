@@ -39,14 +39,15 @@ def interval_at(table: AnswerTable, position: int) -> EstimateInterval:
 
 
 def level_of_two_intervals(level: float) -> float:
-    """Return the level of each of two intervals that are simultaneous at ``level``."""
+    """Return the level of two intervals that together have the level ``level``."""
     return 1 - (1 - level) / 2
 
 
 def share_interval(part: EstimateInterval, whole: EstimateInterval) -> EstimateInterval:
     """Return the share of a part.
 
-    The interval of a share holds if both of these intervals hold.
+    The interval contains the true share if the intervals of part and whole both contain the true
+    numbers.
     """
     if whole.value <= 0:
         return EstimateInterval(0.0, 0.0, 1.0)

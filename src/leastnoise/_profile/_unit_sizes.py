@@ -1,6 +1,6 @@
 """Plan and evaluate a histogram of the number of rows per unit.
 
-Each unit counts once, regardless of its number of rows. The histogram therefore does not depend on
+Each unit counts once, whatever its number of rows. The histogram therefore does not depend on
 ``max_rows``, and a limit can be chosen from it by post-processing.
 """
 
@@ -41,7 +41,7 @@ _PLANNING_SECONDS = 5  # time limit for planning the histogram of sizes
 
 
 def unit_size_cells() -> tuple[tuple[int, int], ...]:
-    """Return for each cell the smallest and the largest number of rows.
+    """Return the smallest and the largest number of rows of each cell.
 
     >>> unit_size_cells()[3:7]
     ((4, 4), (5, 5), (6, 7), (8, 10))
@@ -72,13 +72,13 @@ def plan_unit_sizes(privacy: Privacy) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """The units and rows that a limit on the rows of a unit would cut.
+    """The shares of units and rows that a limit on the rows of a unit would cut.
 
     Attributes:
         max_rows: the limit.
         cut_units: the share of units that have more rows than the limit.
-        cut_rows: the share of rows beyond the limit; None if noise hides it: then it is not clear
-            that any unit has more rows.
+        cut_rows: the share of rows beyond the limit; None if noise hides the share, because it is
+            then not clear that any unit has more rows.
     """
 
     max_rows: int
@@ -98,7 +98,7 @@ class UnitSizes:
         threshold: noise hides a cell with fewer than about this number of units.
         units: the number of units with at least one row.
         mean_rows: the mean number of rows of units with at most ``largest`` rows.
-        largest: the end of the last cell that some units certainly reach.
+        largest: the upper end of the last cell that is certainly reached by some units.
         units_beyond: the number of units with more rows than ``largest``.
         limits: the effects of all limits up to ``largest`` and ``max_rows``, ascending.
         max_rows: the limit to draft.
@@ -135,10 +135,10 @@ class UnitSizes:
 def describe_unit_sizes(release: Release) -> UnitSizes:
     """Compute findings from a released histogram of the number of rows per unit.
 
-    The drafted limit is the end of a cell: the smallest end that a share `COVERED_UNITS` of the
-    units does not exceed, as far as the noise allows this to be determined. Means and shares of
-    rows use only the cells up to ``largest``, because the noise of a cell with very many rows would
-    dominate them.
+    The drafted limit is the upper end of a cell: the smallest such end that a share `COVERED_UNITS`
+    of the units does not exceed, as far as the noise allows this to be determined. Means and shares
+    of rows use only the cells up to ``largest``, because the noise of a cell with very many rows
+    would dominate them.
 
     Args:
         release: the release of the plan from `plan_unit_sizes`.
@@ -179,9 +179,9 @@ def _count_reached_cells(units_beyond: Sequence[EstimateInterval]) -> int:
 def _choose_limit(units_beyond: Sequence[EstimateInterval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
-    The limit is the smallest end that enough units do not exceed. The search also stops if the
-    number of units beyond is smaller than its error. Otherwise, noise in the cells of many rows
-    could lead to a large limit.
+    The limit is the smallest of these ends that enough units do not exceed. The search for it also
+    stops if the number of units beyond a limit is smaller than its error. Otherwise, noise in the
+    cells of many rows could lead to a large limit.
     """
     most_units = (1 - COVERED_UNITS) * units_beyond[0].value
     position = 0
@@ -191,7 +191,7 @@ def _choose_limit(units_beyond: Sequence[EstimateInterval]) -> int:
 
 
 def _units_beyond(release: Release, level: float) -> list[EstimateInterval]:
-    """Return for each cell the number of units in it or in later cells; then 0."""
+    """Return the number of units in each cell or later cells; 0 at the end."""
     cells = len(_CELL_ENDS)
     weights = [[int(cell >= first) for cell in range(cells)] for first in range(cells)]
     return [*_sum_weighted_units(release, weights, level), ZERO]
@@ -211,9 +211,10 @@ def _sum_weighted_units(release: Release, weights: Any, level: float) -> list[Es
 
 
 def _rows_beyond(release: Release, limits: Sequence[int], stop: int) -> list[EstimateInterval]:
-    """Return for each limit the number of rows beyond it.
+    """Return the number of rows beyond each limit, with an interval.
 
-    The number of rows of a unit is between the two ends of its cell; the estimate uses the middle.
+    The number of rows of a unit is between the two ends of its cell; the estimate uses the middle
+    of the cell.
 
     Args:
         release: the histogram.
@@ -253,7 +254,7 @@ def _mean_rows(release: Release, stop: int) -> EstimateInterval:
 
 
 def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:
-    """Return the effects of all limits up to the drafted or the last clear limit.
+    """Return the effects of limits up to the drafted or the largest clear limit.
 
     Args:
         release: the histogram.
