@@ -42,8 +42,9 @@ class FoundCategories:
         plan: the plan of the search.
         texts: the categories as the data spell them, sorted by their noisy number of units, the
             largest first.
-        units: the noisy number of units of each category, with noise of ``plan.std``. Small numbers
-            are biased upwards, because only categories with at least ``plan.threshold`` are kept.
+        units: the noisy number of units of each category, with noise of ``plan.std``. The noisy
+            numbers of small categories are biased upwards, because only categories with at least
+            ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
         receipt: the payment; `NO_RECEIPT` if nothing was paid.
     """
@@ -61,7 +62,7 @@ class FoundCategories:
     def search_facts(self) -> SearchFacts:
         """Return the facts about the search, for `Options.searches`.
 
-        The manifest of a release lists them.
+        The manifest of a release lists these facts.
         """
         return SearchFacts(
             attribute=self.plan.attribute, plan=self.plan.digest(), receipt=self.receipt
@@ -69,7 +70,7 @@ class FoundCategories:
 
 
 def describe_category_search(plan: CategoryPlan) -> str:
-    """Return sentences on a search's chances to find a category, by its size."""
+    """Return sentences on the chance that a search finds a category of some size."""
     return (
         f"A search finds {describe_search_chances(plan.detectable_units, plan.threshold)}. It "
         f"keeps the {plan.kind.most:,} categories with the largest noisy counts."
@@ -77,7 +78,7 @@ def describe_category_search(plan: CategoryPlan) -> str:
 
 
 def describe_search_chances(detectable_units: int, threshold: int) -> str:
-    """Return a phrase that states the chances of finding categories by size.
+    """Return a phrase on the chance that a search finds a category of some size.
 
     Args:
         detectable_units: the number of units of a category that is found in 95 of 100 cases.

@@ -33,7 +33,7 @@ def write_comparison(
     language: str = "",
     labels: Sequence[str] = (),
 ) -> None:
-    """Write a comparison for readers: pages, and the table as CSV and JSON.
+    """Write the pages of a comparison for readers, and its table as CSV and JSON.
 
     Args:
         comparison: the result of `leastnoise.compare_releases`, `leastnoise.compare_groups` or
@@ -48,8 +48,8 @@ def write_comparison(
     Raises:
         InputError: the comparison is of estimates; the folder exists; or there is no such language.
 
-    Guarantees: post-processing of published numbers, at no cost. A number that a release suppresses
-        is left out, and so are its differences.
+    Guarantees: the function only post-processes published numbers, so it costs nothing. Numbers
+        that a release suppresses are left out, and so are differences from them.
 
     >>> domain = ln.Domain(sex=["F", "M"])
     >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
@@ -91,7 +91,7 @@ def write_comparison(
 
 
 def check_labels(comparison: ComparisonResult, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the short names of two releases; raise InputError for wrong ones."""
+    """Return the short names of two releases; raise InputError if they are wrong."""
     names = tuple(labels)
     if not names:
         return ()

@@ -113,12 +113,12 @@ def open_optional_draft(target: Path | None) -> AbstractContextManager["DraftDir
 
 @contextmanager
 def open_draft(target: Path) -> Iterator[DraftDirectory]:
-    """Yield a draft directory next to its target, and remove it at the end.
+    """Yield a draft directory next to its target; remove the draft at the end.
 
-    Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
-        time has a draft of one target. If a process dies, the next process with a target in the
-        same folder removes its draft. If `publish` was not called, nothing is left at the end of
-        the block.
+    Guarantees: At the end, ``target`` either does not exist, or is complete and on the disk. Only
+        one process at a time has a draft of one target. If a process dies, the next process with a
+        target in the same folder removes its draft. If `publish` was not called, nothing is left at
+        the end of the block.
     """
     parent = next(folder for folder in target.parents if folder.exists())
     partial = parent / _draft_name(target.relative_to(parent))
@@ -145,9 +145,9 @@ def open_draft(target: Path) -> Iterator[DraftDirectory]:
 def lock_output(target: Path, folder: Path) -> Iterator[None]:
     """Let only one process at a time pay for and write an output directory.
 
-    A series needs this lock: its directory exists from the first period on, and the process that
-    has the lock may create the parents of a directory. All paths of one directory have the same
-    lock.
+    A series needs this lock, because its directory exists from the first period on. Only the
+    process that has the lock may create the parents of a directory. All paths of one directory have
+    the same lock.
 
     Args:
         target: the output directory, absolute; it may exist.
@@ -203,7 +203,7 @@ def _lock_draft(target: Path, lock_file: Path) -> int:
 
 
 def _refers_to_file(path: Path, descriptor: int) -> bool:
-    """Return whether a path still refers to an open file."""
+    """Return whether a path still leads to a file that is open."""
     try:
         return path.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:

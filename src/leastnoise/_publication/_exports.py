@@ -175,7 +175,7 @@ def format_mbi_measurements(publication: Publication) -> str:
 
 
 def _mbi_measurement(block: Block, noisy_counts: FloatArray, std: float) -> dict[str, Any]:
-    """Return a measured table for mbi; its queries are scaled to equal noise."""
+    """Return a measured table for mbi, with queries scaled to have equal noise."""
     measurement: dict[str, Any] = {
         "clique": list(block.attributes),
         "stddev": std,
@@ -360,7 +360,7 @@ def _describe_choices(manifest: Manifest) -> str:
 
 
 def _describe_least_error(manifest: Manifest) -> str:
-    """Return as text the expected error relative to the least possible error."""
+    """Return the expected error relative to the least possible error, as text."""
     times = manifest.expected_error.times_the_least_possible
     if times is None:
         return "Not known for this release."

@@ -113,7 +113,7 @@ def describe_bounds_search(plan: BoundsPlan) -> str:
 
 
 def _count_candidates(plan: BoundsPlan) -> int:
-    """Return the number of candidates; a public lower bound does not count."""
+    """Return the number of candidates; a public lower bound is not a candidate."""
     if plan.is_low_found:
         return plan.kind.size + 1
     return plan.kind.size

@@ -77,7 +77,8 @@ class PrivacyFacts:
         definition: the definition of privacy, such as ``PureDP``.
         parameters: the parameters of the budget, as exact texts.
         promise: the guarantee, in a sentence.
-        risk: how far a reader can improve a guess about one unit; None if it is not stated.
+        risk: how much a release can improve a reader's guess about one unit; None if it is not
+            stated.
         neighbours: ``add_remove`` or ``replace``.
         unit: the privacy unit.
         cost: the cost of the queries.
@@ -136,7 +137,7 @@ class MeasuredBlock:
         row_weights: whether queries have different weights.
         measure: the summed measure; None for counts.
         ends: whether the distances to both bounds of the measure are summed.
-        k_norm_group: the number of the group of tables with common K-norm noise; None for other
+        k_norm_group: the number of the group of tables that share K-norm noise; None for other
             noise.
     """
 
@@ -152,7 +153,7 @@ class MeasuredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFacts:
-    """The files of the measurements, and their tables or the name of a list file.
+    """The files of the measurements, and their tables or the file with the list.
 
     Attributes:
         plan: the path of the file with the measured queries.
@@ -180,7 +181,7 @@ class ErrorFacts:
         lower_bound: the proved lower bound on it.
         times_the_least_possible: the ratio of the error to the least possible one.
         meaning: what the total squared error adds up.
-        error_bars_are_as_promised: whether the errors of the answers equal the expected ones.
+        error_bars_are_as_promised: whether the errors of the answers equal the expected errors.
         note: why errors depend on the data; None if they do not.
     """
 

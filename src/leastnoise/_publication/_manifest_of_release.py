@@ -451,7 +451,7 @@ def _post_processing_facts(release: Release) -> PostProcessing:
 
 
 def _rounding_facts(options: Options) -> dict[str, Any] | None:
-    """Return the manifest's entries on rounding; None without rounding."""
+    """Return the manifest's entries on rounding, or None if there is no rounding."""
     if options.round is None and options.below is None:
         return None
     rules: dict[str, dict[str, Any]] = {}

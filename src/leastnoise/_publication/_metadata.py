@@ -224,12 +224,12 @@ def _describe_distribution(file: str, file_type: str, options: Options) -> dict[
 
 
 def _concept(address: str, kind: str) -> dict[str, str]:
-    """Return a JSON-LD node with an address and the class that validators need."""
+    """Return a JSON-LD node that has an address and the class validators require."""
     return {"@id": address, "@type": kind}
 
 
 def _describe_contact(contact: str) -> dict[str, Any]:
-    """Return the DCAT contact point, with an e-mail address if it is one."""
+    """Return the DCAT contact point; a contact may be an e-mail address."""
     facts: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": contact or FILL_IN}
     if re.fullmatch(r"[^@\s]+@[^@\s]+", contact):
         facts["vcard:hasEmail"] = {"@id": f"mailto:{contact}"}
@@ -250,7 +250,7 @@ def _list_keywords(release: Release) -> list[dict[str, str]]:
 
 
 def _describe_tables(release: Release, catalogue: Catalogue) -> str:
-    """Return the titles of the first results, after a warning about a seed."""
+    """Return the titles of the first results; first comes a warning about a seed."""
     results: Sequence[ResultTable] = [*release.statistics[:20], *release.tables[:20]]
     titles = list(dict.fromkeys(result_title(result, catalogue) for result in results))
     text = "; ".join(titles)

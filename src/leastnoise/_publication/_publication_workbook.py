@@ -1,9 +1,9 @@
 """Write the publication workbook: formatted Excel tables for readers.
 
-The rows of a table are its groups. If one key has few labels, these labels are its columns. Every
-sheet has a title, the unit, number formats and notes, and is set up for printing. The first sheet
-is the table of contents, and the last sheet contains the notes. Programs can read all columns of
-all tables in `answers.xlsx`.
+The rows of a table are its groups. If one key has few labels, the table has a column for each of
+these labels. Every sheet has a title, the unit, number formats and notes, and is set up for
+printing. The first sheet is the table of contents, and the last sheet contains the notes. Programs
+can read all columns of all tables in `answers.xlsx`.
 """
 
 import datetime as dt
@@ -108,7 +108,7 @@ class PublicationTable:
         blocks: arrays of values with one axis per key.
         flags: 1 for reliable values, 2 or 3 for less reliable ones, in the shape of the values;
             None without sampling errors.
-        half_width: the typical margin, which determines the number of decimals.
+        half_width: the typical margin; it determines the number of decimals.
         number_format: the format of the values.
         is_time: for each key, whether its labels denote dates.
         notes: sentences on this table only, such as the contents of its margins.
@@ -130,8 +130,9 @@ class PublicationTable:
     def column_key(self) -> int | None:
         """The position of the key whose labels are columns; None if there is none.
 
-        A key of dates with two to ten labels comes first; otherwise it is the last key with two to
-        ten labels. If the table would be too wide for a page, it is the key with the fewest labels.
+        A key of dates with two to ten labels comes first; without such a key, it is the last key
+        with two to ten labels. If the table would be too wide for a page, it is the key with the
+        fewest labels.
         """
         if len(self.labels) < 2:
             return None
@@ -212,7 +213,7 @@ def _localize_labels(result: ResultTable, catalogue: Catalogue) -> tuple[tuple[s
 
 
 def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogue) -> list[str]:
-    """Return how to read the intervals of a table, and how its answers are rounded."""
+    """Return notes on a table's intervals and on the rounding of its answers."""
     options = release.options
     is_table = isinstance(result, AnswerTable)
     percent = catalogue.format_percent(release.level)
@@ -236,12 +237,12 @@ def _list_table_notes(result: ResultTable, release: Release, catalogue: Catalogu
 
 
 def _adjusted_columns(table: AnswerTable) -> list[str]:
-    """Return the names of a table's biased answers, such as whole ones that add up."""
+    """Return the names of a table's biased answers, such as additive answers."""
     return [name for name in table.numbers() if name.startswith("answer_")]
 
 
 def _table_blocks(table: AnswerTable, percent: str, catalogue: Catalogue) -> tuple[ValueBlock, ...]:
-    """Return the answers of a table, their margins, and the biased answers."""
+    """Return blocks of a table: its answers, their margins, and biased answers."""
     heading = catalogue.say("col_answer")
     if not catalogue.names.is_empty:
         heading = capitalize(name_quantity(table.product, catalogue))
@@ -322,7 +323,7 @@ class PublicationWorkbook:
         _SheetWriter(self, sheet, table).write()
 
     def _list_of(self, result: ResultTable) -> list[tuple[str, str, str, str]]:
-        """Return the list of the contents to which a table or a statistic belongs."""
+        """Return the section of the contents that lists a table or a statistic."""
         is_part = isinstance(result, AnswerTable) and result.product.table_key in self._parts
         return self._listed_parts if is_part else self._listed
 
@@ -628,7 +629,7 @@ class _SheetWriter:
         return row
 
     def _write_labels(self, row: int, group: Sequence[int], shown_labels: list[str]) -> None:
-        """Write the labels of a row, in grey where they repeat the label above.
+        """Write the labels of a row, in grey if they repeat the label above.
 
         Every row has all its labels, so that it can be sorted, and read on any page.
         """
@@ -672,7 +673,7 @@ class _SheetWriter:
 
     @property
     def _note_width(self) -> float:
-        """The width of the title and the notes in characters of a value."""
+        """The width of the title and the notes, as a number of characters."""
         widths = [*self._list_widths()]
         return sum(widths) + _DEFAULT_WIDTH * max(0, _LEAST_NOTE_COLUMNS - len(widths))
 
@@ -702,7 +703,7 @@ class _SheetWriter:
 
 
 def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
-    """Move the axis of the column key to the end; add an axis if there is none."""
+    """Move the axis of the column key to the end; add an axis if no key exists."""
     if column_key is None:
         return values[..., None]
     return np.moveaxis(values, column_key, -1)

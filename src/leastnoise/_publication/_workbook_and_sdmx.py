@@ -142,7 +142,7 @@ def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
 
 
 def _columns_with_margins(result: ResultTable) -> Columns:
-    """Return the columns of a result; a table has margins after its answers."""
+    """Return the columns of a result, with margins after a table's answers."""
     columns: Columns = {}
     for name, values in result.columns().items():
         columns[name] = values
@@ -192,7 +192,7 @@ class Workbook:
 
     # All tables are in one file.
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002
-        """Write a table or a statistic to a new sheet, named by its id and title."""
+        """Write a table or a statistic to a new sheet, which its id and title name."""
         # Names differ because they begin with the ids.
         title = result_title(result, self._catalogue)
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {title}")[
@@ -453,7 +453,7 @@ class DataFlow:
         id: the id of the data flow.
         names: the titles by language, the main language first.
         dimensions: the dimensions, in the order of the data message.
-        values: the ids of the measure and the attributes of observations.
+        values: the ids of the measure and of the attributes of observations.
         unit: the code of the unit, and its names by language.
         scale: the power of ten by which the values are divided, which ``UNIT_MULT`` states.
     """
@@ -474,7 +474,7 @@ class DataFlow:
 def _complete_dimensions(
     dimensions: Sequence[Dimension], options: Options, catalogues: Sequence[Catalogue]
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions of a flow, including those with one code for all observations.
+    """Return a flow's dimensions, including those with one code for all answers.
 
     A dimension of all rows comes first if no other dimension has codes. The reference period that
     the options state comes last if no dimension has periods.
@@ -647,7 +647,7 @@ def _make_dimension_ids(
 
 
 def _make_codes(labels: Sequence[str], mapped: Mapping[str, str]) -> list[str]:
-    """Return an SDMX code for each label, from a mapping or from the label."""
+    """Return the SDMX code of each label: from a mapping, or made from the label."""
     others = [label for label in labels if label not in mapped]
     new_codes = dict(zip(others, make_ids(others, mapped.values()), strict=True))
     return [mapped.get(label) or new_codes[label] for label in labels]
@@ -676,7 +676,7 @@ def _find_time_key(result: ResultTable, mapping: SdmxMapping) -> int | None:
 def _local_headings(
     result: ResultTable, keys: Sequence[str], catalogue: Catalogue
 ) -> Sequence[str]:
-    """Return the headings of the keys in a language, or the keys if no names exist."""
+    """Return the headings of keys in a language, or the keys if they lack names."""
     return keys if catalogue.names.is_empty else result_headings(result, catalogue)
 
 
@@ -925,9 +925,9 @@ class SdmxMessages:
         }
 
     def _name_concepts(self, dimensions: Sequence[Dimension]) -> dict[str, str]:
-        """Return the concept id of each dimension by the name of its column.
+        """Map the column name of each dimension to the id of its concept.
 
-        The id is the dimension's id if it is TIME_PERIOD or comes from the mapping.
+        The id is the id of the dimension if this is TIME_PERIOD or comes from the mapping.
         """
         mapped = self._mapping.concepts
         fixed = {
@@ -957,7 +957,7 @@ def _list_observation_codes(flow: DataFlow, result: ResultTable) -> Iterator[lis
 
 
 def _distinct_tables(tables: Sequence[AnswerTable]) -> list[AnswerTable]:
-    """Return the tables without those that have the keys of an earlier table."""
+    """Return the tables, without a table whose keys an earlier table has."""
     by_keys: dict[tuple[str, ...], AnswerTable] = {}
     for table in tables:
         by_keys.setdefault(tuple(table.product.keys), table)
@@ -980,7 +980,7 @@ class MergedFlow:
     cells: Mapping[str, Sequence[str]]
 
     def observation_codes(self, table: AnswerTable) -> Iterator[list[str]]:
-        """Yield the codes of each answer of a table; ``_T`` where it has no key."""
+        """Yield the codes of each answer of a table; ``_T`` for dimensions not in it."""
         totals = [dimension.cells[0] for dimension in self.flow.dimensions]
         positions = [self.attributes.index(name) for name in table.product.attributes]
         cells = [self.cells[key] for key in table.product.keys]
@@ -1044,9 +1044,10 @@ def _name_merged_flow(product: Product, times: Sequence[str], catalogue: Catalog
 
 
 def _make_merged_id(attribute: str, dimensions: Iterable[Dimension], mapping: SdmxMapping) -> str:
-    """Return the id of the dimension of an attribute and its levels in a shared data flow.
+    """Return the id of an attribute's dimension in a shared data flow.
 
-    The same attribute has the same id in all shared flows, so that they can be joined.
+    The levels of the attribute are codes of the same dimension. An attribute has the same id in
+    all shared flows, so that the flows can be joined.
     """
     if any(dimension.is_time for dimension in dimensions):
         return TIME_PERIOD

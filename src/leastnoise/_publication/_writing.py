@@ -1,6 +1,7 @@
 """Write the files of a release: answers, their index and the manifest.
 
-Answers are written in batches of bounded size, as Parquet by Arrow and as CSV by DuckDB.
+Answers are written in batches of bounded size: Arrow writes Parquet files, and DuckDB writes CSV
+files.
 """
 
 import json
@@ -115,8 +116,8 @@ def write_answers(
 
     Each table is estimated once, and yielded while a thread writes the table to its file.
 
-    Guarantees: at most one table, and one more for each core, is in memory. If tables share files,
-        the same limit holds for batches of about a million answers.
+    Guarantees: at most one table, plus one for each core, is in memory at a time. If tables share
+        files, the limit counts batches of about a million answers.
     """
     (directory / "answers").mkdir()
     entries = []
@@ -286,7 +287,7 @@ def _write_table_batches(
 ) -> Iterator[tuple[AnswerTable, str]]:
     """Write tables to shared files; yield each table with their name.
 
-    A file contains about a million answers. Tables with the same number of attributes share a
+    Each file contains about a million answers. Tables with the same number of attributes share a
     folder.
     """
     batches: dict[int, list[AnswerTable]] = {}
@@ -331,9 +332,9 @@ def _write_batch(
     indices_by_shape = {table.answer.shape: table.indices() for table in tables}
 
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
-        """Return for each table the index of its first label in a column's texts.
+        """Return the position of each table's first label among a column's texts.
 
-        Equal lists of labels are added to the texts only once.
+        Equal lists of labels occur only once among these texts.
         """
         first_position: dict[object, int] = {}
         column_texts = texts.setdefault(column, [])
@@ -409,7 +410,7 @@ def _write_csv(
     path: Path,
     database: Any,
 ) -> None:
-    """Write columns as CSV whose texts spreadsheets do not run."""
+    """Write columns as CSV; no text can make a spreadsheet run a formula."""
     import pyarrow as pa
 
     inert_texts = {
@@ -484,7 +485,7 @@ def _read_arrow_batches(
 
 
 def _dictionary_array(texts: Any, codes: Any) -> Any:
-    """Return a dictionary-encoded Arrow array with only the texts in use."""
+    """Return a dictionary-encoded Arrow array, limited to the texts that occur."""
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
@@ -566,7 +567,7 @@ def write_records(records: Records, path: Path) -> None:
 
 
 def fill_draft(release: Release, draft: DraftDirectory) -> None:
-    """Write all files of a release into a draft directory."""
+    """Write all files of a release into its draft directory."""
     _write_measurements(release, draft.path / "measurements")
     # Waits for all threads: none may write into a removed draft.
     with closing(write_answers(release, draft.path)) as written_tables:
@@ -584,7 +585,7 @@ def fill_draft(release: Release, draft: DraftDirectory) -> None:
 def _write_measurements(release: Release, directory: Path) -> None:
     """Write the plan and the observation.
 
-    A long list of measured tables is also written.
+    If the list of measured tables is too long for the manifest, it is also written.
     """
     directory.mkdir()
     observation = release.observation
