@@ -1,8 +1,8 @@
 """Estimate how many rows have values at or beyond a measure's bounds.
 
-If a release counts rows by an attribute of the same column, the counts follow from its measurements
-and cost nothing. The bounds of a measure are public, but the number of values that they clip is
-not.
+If a release counts rows by an attribute of the same column, these numbers follow from its
+measurements and cost nothing. The bounds of a measure are public, but the number of values that
+they clip is not.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class ClippedValues:
             is smaller than the option ``below``.
         margin: half of the width of the interval around ``rows``; NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of rows that are measured. Rows without a value of an
-            attribute that every table uses are not.
+            attribute that every table uses are not measured.
         is_beyond: whether all counted values are beyond the bound, or exactly at it in a bin. If
             False, the outermost cell also counts values that are not clipped.
     """
@@ -65,7 +65,7 @@ class OuterCells:
         first: the position of the first of the cells.
         end: the position after the last one.
         is_upper: whether the bound is the upper one.
-        value: the end of these cells that is nearer to the other bound.
+        value: the inner end of these cells, which is nearer to the other bound.
         is_beyond: whether all cells are beyond the bound.
     """
 
@@ -98,11 +98,11 @@ def clipped_measures(workload: Workload) -> dict[str, Measure]:
 
 
 def outer_cells(domain: Domain, attribute: str, measure: Measure) -> list[OuterCells]:
-    """Return the cells of an attribute at or beyond the bounds of a measure.
+    """Return the cells of an attribute that lie at or beyond a measure's bounds.
 
-    The result has the cells beyond a bound. If no cell is beyond the bound, the result is the
-    outermost cell, but only if this cell also counts all values beyond the bound. A lower bound of
-    0 has no outer cells if no cells are below it, because the values of most measures begin at 0.
+    These are the cells beyond a bound. If no cell is beyond a bound, the result is the outermost
+    cell, but only if this cell also counts all values beyond the bound. A lower bound of 0 has no
+    outer cells if no cells are below it, because the values of most measures begin at 0.
 
     Args:
         domain: the domain of the plan.

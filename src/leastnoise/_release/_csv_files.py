@@ -48,7 +48,7 @@ def _format_field(value: object) -> object:
 
 
 def make_file_name(table_id: str, name: str, tables: int) -> str:
-    """Return the file name of a table, without its ending.
+    """Return the file name of a table, without the file type.
 
     The name consists of the table's id, padded with zeros for sorting, and the table's name.
     """

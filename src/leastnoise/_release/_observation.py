@@ -1,6 +1,6 @@
 """Write `measurements/observation.json`, and compute its digest.
 
-A later plan that builds on a release refers to it by this digest.
+A later plan that uses the measurements of a release refers to them by this digest.
 """
 
 import hashlib

@@ -130,13 +130,13 @@ class Options:
             controlled rounding. Public counts hold, and impossible cells are 0. One of the tables
             must determine all tables of its quantity as sums.
         covariances: the ids or names of the tables whose covariances are also written.
-        round: the rounding step, in rows or in the unit of the measure. Answers are rounded to its
-            multiples, and intervals become half a step wider on each side. A mapping states a step
-            for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay": 1000}``; quantities
-            without a step are not rounded. None means no rounding. Answers computed after the
-            release are not rounded, because they are not published yet.
-        below: the lowest published answer. Of a smaller answer (before rounding), only the fact
-            that it is smaller is published. It can be a mapping by quantity, like ``round``. None
+        round: the rounding step, in rows or in the unit of the measure. Answers are rounded to
+            multiples of this step, and intervals become half a step wider on each side. A mapping
+            states a step for ``rows``, ``units`` and measures, such as ``{"rows": 5, "pay":
+            1000}``; quantities without a step are not rounded. None means no rounding. Answers
+            computed after the release are not rounded, because they are not published yet.
+        below: the lowest published answer. If an answer (before rounding) is smaller, only this
+            fact is published. The bound can be a mapping by quantity, like ``round``. None
             publishes all answers.
         language: the main language of the report, en or de. Defaults to the first language of the
             texts below, or en.
@@ -162,15 +162,15 @@ class Options:
             plan must contain the tables that the statements need.
         today: the date of CURRENT_DATE in ``statements``, such as "2026-01-31". If it is empty,
             CURRENT_DATE is refused.
-        joined_on: the columns on which a `Joined` source is joined. For each joined table, it has a
-            pair: the column of the first table and the column of the joined table. Statements may
-            then contain its LEFT JOIN. If empty, JOIN is refused.
+        joined_on: the columns on which a `Joined` source is joined. For each joined table, there is
+            a pair: the column of the first table and the column of the joined table. Statements may
+            then contain a LEFT JOIN of this table. If there are no pairs, JOIN is refused.
         guard: the guard's share of the whole budget, such as "1/100"; the plan has the remaining
-            budget (see `leastnoise.plan`). The guard is paid before the plan. It measures noisy
-            counts of the read and the used rows. It stops the release if, with confidence, fewer
-            than half are used. None means no guard.
+            budget (see `leastnoise.plan`). The guard is paid before the plan. The guard measures
+            noisy counts of the read and the used rows. It stops the release if, with confidence,
+            fewer than half of the read rows are used. None means no guard.
         rows: the number of rows of the source, if this number is public. The guard stops a release
-            if, with confidence, the source has fewer than half of them.
+            if, with confidence, the source has fewer than half of this number.
         searches: facts about paid searches of the same data set, from
             `FoundCategories.search_facts` or `FoundBounds.search_facts`. The manifest lists them
             after the payment of the release.
@@ -413,7 +413,7 @@ class Options:
 
     @property
     def has_rounding(self) -> bool:
-        """Whether answers are rounded or suppressed, which makes tables non-additive."""
+        """Whether answers are rounded or suppressed, so that tables may not add up."""
         if self.is_controlled:
             return False
         return self.round is not None or self.below is not None or self.suppresses_by_cv
@@ -455,9 +455,9 @@ class Options:
         return cls(**{**value, "searches": facts})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the options as a JSON object for `from_json`.
+        """Return the options as a JSON object that `from_json` reads.
 
-        The object omits some options that are not set.
+        Some options are omitted from the object if they are not set.
 
         >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -520,7 +520,7 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
     """Return the display text of each code by attribute, in one language.
 
-    Cells of nulls and of other values also have texts, and so have intervals of numbers if their
+    Cells of nulls and of other values also have texts. Intervals of numbers have texts if their
     attribute has a display name. The language defaults to the main language of the release.
     """
     catalogue = load_catalogue(language or options.language)
@@ -609,7 +609,7 @@ def product_rounding(options: Options, product: Product) -> tuple[Fraction, Frac
 def _read_quantity_value(
     name: str, value: Exact | Mapping[str, Exact] | None, key: str
 ) -> Fraction | None:
-    """Return the value of an option for a quantity as a fraction, or None."""
+    """Return the number that an option states for a quantity, or None."""
     if isinstance(value, Mapping):
         value = value.get(key)
     return None if value is None else exact_positive(name, value)
@@ -639,7 +639,7 @@ def describe_rounding(options: Options, catalogue: Catalogue, only: str | None =
     Args:
         options: the options of the release.
         catalogue: the texts of a language.
-        only: the key of the only quantity whose own rule is described; all if None.
+        only: the key of the only quantity whose rule is described; None for all rules.
     """
     keys = rounded_quantities(options)
     if only is not None:
@@ -708,7 +708,7 @@ def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
 
 
 def is_too_large_to_write(product: Product) -> bool:
-    """Return whether only the cells of a table are few enough to be written."""
+    """Return whether a table is too large to write, but its cells are not."""
     return product.rows > MOST_WRITTEN_ANSWERS >= _replace_all_ranges(product, identity()).rows
 
 

@@ -61,7 +61,7 @@ _INTERVAL_COLUMNS = ("std_error", "low", "high")
 
 
 def describe_survey_columns(catalogue: Catalogue = ENGLISH) -> dict[str, str]:
-    """Return the meanings of the columns of a stated sampling error by name."""
+    """Map the name of each column of a sampling error to the column's meaning."""
     return {name: catalogue.say(f"column_{name}") for name in _SURVEY_COLUMNS}
 
 
@@ -78,7 +78,7 @@ def describe_quantity(product: Product, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_columns(result: ResultTable, catalogue: Catalogue = ENGLISH) -> dict[str, str]:
-    """Return the meaning of every number column of a result by its name.
+    """Map the name of each number column of a result to the column's meaning.
 
     Args:
         result: a table or a statistic.
@@ -101,7 +101,7 @@ def describe_margin(result: AnswerTable, catalogue: Catalogue) -> str:
 
 
 def _measure_of(product: Product) -> Measure | None:
-    """Return the measure of a table as the domain declares it; None for rows."""
+    """Return the measure of a table as the domain declares it; None for counts."""
     if product.measure is None:
         return None
     return product.domain.measure(product.measure)
@@ -145,7 +145,7 @@ def _square(unit: str, catalogue: Catalogue) -> str:
 
 
 def _describe_table_columns(product: Product, catalogue: Catalogue) -> dict[str, str]:
-    """Return the meaning of each possible number column of a table by its name."""
+    """Map the name of each possible number column of a table to its meaning."""
     unit = _describe_unit(product.domain, _measure_of(product), catalogue)
     quantity = describe_quantity(product, catalogue)
     meanings = {"answer": catalogue.say("column_answer", quantity=quantity)}
@@ -156,7 +156,7 @@ def _describe_table_columns(product: Product, catalogue: Catalogue) -> dict[str,
 
 
 def _describe_statistic_columns(table: StatisticTable, catalogue: Catalogue) -> dict[str, str]:
-    """Return the meaning of each number column of a statistic by its name."""
+    """Map the name of each number column of a statistic to its meaning."""
     statistic = table.statistic
     domain = table.domain
     if statistic.kind == "correlations":
@@ -301,7 +301,7 @@ def _describe_r_squared_columns(
 
 
 def _describe_complete_count(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
-    """Return the meaning of a number of rows with a value of several measures."""
+    """Return the meaning of a count of rows that have a value of each measure."""
     names = [name_measure(domain, name, catalogue) for name in statistic.variables]
     return catalogue.say("column_count_of", names=catalogue.join_names(names))
 

@@ -33,7 +33,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmountsOfTotal:
-    """Noisy amounts of a unit total that the guard's limits keep and cut."""
+    """Noisy amounts of a total of units: within the guard's limits, and beyond."""
 
     measure: str
     kept: float
@@ -105,8 +105,8 @@ class ReceiptFacts:
         id: the identifier of the payment; empty if nothing was paid.
         payment: the payment in a ledger; None if nothing was paid.
         guard: the counts of the guard; None if there is none.
-        guard_reduced_from: the budget before guards that stopped earlier releases used a part of
-            it; None if they used none.
+        guard_reduced_from: the original budget, if a part of it was used by guards that stopped
+            earlier releases; otherwise None.
         joined: the first joined table of the data; None if there is none.
         further_joined: the tables that are joined after the first joined table.
     """

@@ -40,9 +40,9 @@ class MemberCounts:
     std: FloatArray
 
     def cells(self, codes: IntArray, record_attributes: Sequence[str]) -> IntArray:
-        """Return the flat index of each row's cell.
+        """Return the flat index of the cell of each row.
 
-        Without such a cell, the index is the number of cells.
+        For a row without a cell, the index is the number of cells.
         """
         flat = np.zeros(len(codes), dtype=np.int64)
         is_inside = np.ones(len(codes), dtype=bool)
@@ -57,7 +57,7 @@ class MemberCounts:
 def list_member_counts(
     outcome: Outcome, record_attributes: Sequence[str], records_per_row: float
 ) -> list[MemberCounts]:
-    """Return the released tables that count units with a row in each cell.
+    """Return the released tables that count the units with a row in each cell.
 
     Tables whose cells overlap are left out.
 
@@ -93,7 +93,7 @@ def list_member_counts(
 
 
 def _cells_of_codes(product: Product, domain: Domain) -> tuple[IntArray, ...] | None:
-    """Return for each attribute the index of each code's cell; None on overlap."""
+    """Map codes to cells along each attribute; return None if cells overlap."""
     mappings = []
     for name, query_set in product.along.items():
         kind = domain.kind(name)
@@ -130,7 +130,7 @@ def exchange_members(
         random: the generator that pairs rows.
 
     Returns:
-        The codes after the exchanges, in the order of ``units``.
+        The codes of all rows after the exchanges, in the order of ``units``.
     """
     number_of_units = int(units.max()) + 1
     presences = [
@@ -190,7 +190,7 @@ def _exchange_pairs(
 
 
 class _Presence:
-    """Counts the rows of each unit and cell, and the units of each cell.
+    """Counts the rows of each unit in each cell, and the units of each cell.
 
     Args:
         table: the target counts of units.
@@ -210,7 +210,7 @@ class _Presence:
         self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
 
     def estimate_changes(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
-        """Return how each exchange, made separately, changes the sum of squares."""
+        """Return the change of the sum of squares for each exchange, made separately."""
         cells = self._cells[first]
         other_cells = self._cells[second]
         owner = units[first]
@@ -224,12 +224,12 @@ class _Presence:
         return np.where(cells == other_cells, 0.0, change)
 
     def _changes_of_squares(self, cells: IntArray, unit_changes: FloatArray) -> FloatArray:
-        """Return how changes of the units of cells change the weighted squares."""
+        """Return the changes of the squares if the numbers of units change."""
         excess = self._units[cells] - self._targets[cells]
         return np.asarray(self._weights[cells] * unit_changes * (2 * excess + unit_changes))
 
     def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
-        """Return how an exchange of two rows changes the sum of squares."""
+        """Return the change of the sum of squares if two rows are exchanged."""
         steps = self._list_unit_changes(row, other_row, unit, other_unit)
         total = 0.0
         for cell, step in steps:
@@ -253,7 +253,7 @@ class _Presence:
     def _list_unit_changes(
         self, row: int, other_row: int, unit: int, other_unit: int
     ) -> tuple[tuple[int, int], ...]:
-        """Return pairs of a cell and the change of its units by an exchange."""
+        """Return each cell whose number of units an exchange changes, and the change."""
         cell = int(self._cells[row])
         other_cell = int(self._cells[other_row])
         if cell == other_cell:

@@ -50,7 +50,7 @@ class Positions(NamedTuple):
 
 
 def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCounts:
-    """Return the counts of the largest released table that counts each unit once.
+    """Return counts of units from the largest table that counts each unit once.
 
     Args:
         outcome: the outcome of the release.
@@ -130,8 +130,8 @@ def group_rows(
 ) -> Grouping:
     """Group the rows of each cell into units of about equal size.
 
-    The numbers of units are rounded together. The rounded total of these numbers does not change.
-    Each unit has at least one row and at most ``max_rows``.
+    The numbers of units in the cells are rounded to integers together, so that the rounded total of
+    these numbers does not change. Each unit has at least one row and at most ``max_rows``.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
@@ -187,9 +187,9 @@ def group_rows_by_size(
 ) -> Grouping:
     """Group rows into units of the sizes that an attribute states.
 
-    The rows of one size are sorted by the shared attributes and divided into units. If the rows of
-    a unit differ in these attributes, all rows of the unit get the values of its middle row. Rows
-    are repeated or left out until every unit is complete.
+    The rows whose units have the same size are sorted by the shared attributes and divided into
+    units. If the rows of a unit differ in these attributes, all rows of the unit get the values of
+    its middle row. Rows are repeated or left out until every unit is complete.
 
     Args:
         codes: the codes of the rows, shape (rows, attributes).
@@ -250,7 +250,7 @@ def _share_values(
 
 
 def sizes_of_codes(kind: Kind, max_rows: int) -> IntArray:
-    """Return the size of a unit that each code of an attribute stands for.
+    """Map each code of an attribute that states the size of a unit to this size.
 
     The size is 0 for a code that is not a number of at least 1.
 

@@ -29,7 +29,7 @@ class WeightTotals:
     sums: FloatArray
 
     def cells(self, codes: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the positions of the rows with a cell in the table, and the cells."""
+        """Return the positions of the rows with a cell in the table, and their cells."""
         inside = np.ones(len(codes), dtype=np.bool_)
         cells = np.zeros(len(codes), dtype=np.int64)
         for size, position in zip(self.sums.shape, self.positions, strict=True):

@@ -84,9 +84,9 @@ class Records:
     arranged: tuple[str, ...] = ()
 
     def answers(self, product: Product) -> FloatArray | None:
-        """Return a table's answers computed from the records, or None if impossible.
+        """Return a table's answers, computed from the records; None if impossible.
 
-        Rows are counted; units can be counted if rows are grouped; weights are added up.
+        Rows can always be counted; units can be counted if rows are grouped. Weights are added up.
         """
         if product.measure is None:
             return self.counts(product)
@@ -110,7 +110,7 @@ class Records:
         return self._count_cells(product, np.arange(len(self.codes)))
 
     def _rows_of_units_in_cells(self, product: Product) -> IntArray:
-        """Return the position of one row for each unit in each cell of a table."""
+        """Return the position of one row of each unit in each cell where it has rows."""
         (units,) = self.units.values()
         positions = [self.names.index(name) for name in product.attributes]
         keys = np.column_stack([units, self.codes[:, positions]])
@@ -162,7 +162,7 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: AnswerTable) -> float:
-        """Return the RMS difference between released answers and the records.
+        """Return the RMS difference between the released and the records' answers.
 
         The difference is NaN if the records cannot answer the table.
         """
@@ -357,10 +357,10 @@ def _units_by_size(
     size: str,
     size_of_code: IntArray,
 ) -> dict[int, float]:
-    """Return the estimated number of units of each size; empty if not released.
+    """Estimate the number of units of each size; empty if none are released.
 
-    The estimate is the mean of the counted units and of the rows divided by the size, weighted by
-    their precision.
+    Two estimates are averaged, weighted by their precision: the counted units, and the rows divided
+    by the size.
     """
     if size not in unit_counts.attributes:
         return {}
@@ -441,7 +441,7 @@ def _can_use_whole_numbers(kind: Bins | Edges) -> bool:
 def _draw_whole_numbers(
     kind: Bins | Edges, codes: IntArray, random: np.random.Generator
 ) -> list[Any]:
-    """Return for each code a random whole number in its bin.
+    """Return a random whole number in the bin of each code.
 
     Raises:
         InputError: a bin has no whole number.
@@ -470,7 +470,7 @@ def _draw_values(
     codes: IntArray,
     random: np.random.Generator,  # noqa: ARG001 - one signature for all kinds
 ) -> list[Any]:
-    """Return for each code a value in its cell; by default, the cell's label."""
+    """Return a value in the cell of each code; by default, the cell's label."""
     labels = [_with_decimal_mark(label, kind.reading.decimal) for label in kind.regular_labels]
     return [labels[code] for code in codes.tolist()]
 
@@ -485,7 +485,7 @@ def _with_decimal_mark(label: Any, mark: str) -> Any:
 @_draw_values.register(Bins)
 @_draw_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    """Return for each code a random number in its bin."""
+    """Return a random number in the bin of each code."""
     edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
     drawn: list[Any] = []
@@ -504,7 +504,7 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
 
 @_draw_values.register
 def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    """Return for each code a random date or time in its period."""
+    """Return a random date or time in the period of each code."""
     first = (kind.start - _EPOCH.date()).days
     days = (kind.end - kind.start).days + 1
     with_time = kind.by in ("hour", "hour_of_day")

@@ -123,7 +123,7 @@ _FACTS_IN_REPR = ("budget", "row_limit", "noise")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRows:
-    """The estimated number of rows that tables with an attribute leave out.
+    """The estimated number of rows that tables of an attribute leave out.
 
     The value of the attribute is missing or outside the domain in these rows.
 
@@ -135,7 +135,7 @@ class MissingRows:
         joint_margin: half of the width of a wider interval. The wider intervals of all attributes
             of the release are simultaneous at the level (Bonferroni). NaN if ``rows`` is NaN.
         all_rows: an estimate of the number of rows that are measured. Rows without a value of an
-            attribute that every table uses are not.
+            attribute that every table uses are not measured.
     """
 
     attribute: str
@@ -439,7 +439,7 @@ class Release:
         The result has an entry for each attribute that only some tables have. Rows without a value
         of such an attribute are measured in a hidden cell; this cell is not published. The
         estimates follow from the measurements and cost nothing. An attribute has no entry if the
-        measurements do not determine its number.
+        measurements do not determine the number of these rows.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99))
         >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(100))
@@ -611,8 +611,8 @@ class Release:
         """Return the least-squares estimator for queries outside the workload.
 
         Raises:
-            InputError: the interval of a new answer is unknown. Either noisy results determined
-                which queries were measured, or values were cut at a threshold.
+            InputError: the interval of a new answer is unknown. This is the case if noisy results
+                determined which queries were measured, or if values were cut at a threshold.
         """
         if not self.finding.answers_new_questions:
             raise InputError(
@@ -769,8 +769,8 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        The data frame has the columns of SELECT. The ends of the interval follow an answer ``n``,
-        or a monotone function of an answer: ``n_low`` and ``n_high``.
+        The data frame has the columns of SELECT. Each answer ``n``, or monotone function of an
+        answer, is followed by the ends of its interval: ``n_low`` and ``n_high``.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
@@ -816,7 +816,7 @@ class Release:
     def _answer_column(
         self, workload: Workload, column: str = ""
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return answers to an aggregate's workload, and the ends of their intervals.
+        """Return the answers to an aggregate's workload, with interval ends.
 
         A published table or statistic is reused; other tables are computed from the measurements.
         """
@@ -918,7 +918,7 @@ class TableEntry:
         rmse: the root mean square error of the answers.
         largest_std: the largest standard error of the noise in an answer.
         promised_rmse: the expected error in the plan; None if it depends on the data.
-        leaves_out: the attributes without whose value a row is not in the table.
+        leaves_out: the attributes of which a row must have a value to be in the table.
         of: the rows of a unit that count, in a phrase; empty if all rows count.
     """
 
@@ -1027,7 +1027,7 @@ def build_release(
 
 
 def _privacy_with_row_limit(plan: Plan) -> Privacy | None:
-    """Return a plan's privacy if tables must state its row limit, else None."""
+    """Return a plan's privacy if tables state its row limit, otherwise None."""
     if plan.details.counts_unit_sizes:
         return None
     return plan.privacy
@@ -1203,7 +1203,7 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
 
 
 def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) -> None:
-    """Raise if options need linear estimates and the answers are not linear.
+    """Raise if options need linear estimates, but the answers are not linear.
 
     Non-negative least squares is also refused if there are public counts, because it would change
     these counts.
@@ -1304,10 +1304,10 @@ def _check_simulated_non_negative(
     is_joint: bool,
     is_local: bool,
 ) -> None:
-    """Raise if non-negative columns of simulated measurements cannot be computed.
+    """Raise if non-negative columns fail for simulated measurements.
 
-    The check finds faults before the plan is paid. An example is a cell that the measurements do
-    not determine.
+    The check finds faults before the plan is paid. It therefore measures simulated data. One fault
+    is a cell that the measurements do not determine.
     """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks

@@ -118,7 +118,7 @@ class ResultTable:
         id: the id in the release, such as ``q1`` or ``s1``.
         name: the name of the table or statistic.
         unit_name: the unit of the values: a measure, units or a share; empty for rows.
-        attributes: the attribute of each key, by which ``code_texts`` has the texts of its labels.
+        attributes: the attribute of each key; ``code_texts`` has the texts of labels by attribute.
         labels: for each key, its labels.
         low: the lower ends of the intervals, with one axis for each key.
         high: the upper ends of the intervals.
@@ -404,8 +404,8 @@ class AnswerTable(ResultTable):
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
         """Return the table rounded to multiples of ``to``, without small answers.
 
-        Answers below ``below`` are suppressed. Margins become wider by the rounding. Rounding
-        costs nothing.
+        The function suppresses answers below ``below``. The margins are widened to include the
+        rounding. Rounding costs nothing.
         """
         if to is None:
             step = Fraction(0)
@@ -582,7 +582,7 @@ def round_table(
 
 
 def _replace_answers(table: AnswerTable, answers: FloatArray, step: float) -> AnswerTable:
-    """Return a table with given rounded answers, and its intervals widened.
+    """Replace the answers of a table by rounded answers, and widen its intervals.
 
     Intervals are widened by whole steps that cover the largest change of an answer. One step
     suffices, unless controlled rounding within one step does not exist.
@@ -598,7 +598,7 @@ def _replace_answers(table: AnswerTable, answers: FloatArray, step: float) -> An
 
 
 def add_sampling_errors(table: AnswerTable, survey: Survey | None, level: float) -> AnswerTable:
-    """Return a table with sampling errors, suppressing answers of large CV.
+    """Add sampling errors to a table, and suppress answers with a large CV.
 
     The errors are computed from published answers and public figures of the spec. A suppressed
     answer is NaN in all columns.
@@ -624,8 +624,8 @@ def add_sampling_errors(table: AnswerTable, survey: Survey | None, level: float)
 def suppress_cells(table: AnswerTable, is_suppressed: BoolArray) -> AnswerTable:
     """Return a table without the suppressed answers.
 
-    The ``noise_std`` of suppressed answers is kept, and so is the upper bound of an answer that was
-    already missing.
+    ``noise_std`` of suppressed answers is kept. If an answer was missing before, its upper bound is
+    also kept.
     """
     if not is_suppressed.any():
         return table
@@ -808,8 +808,8 @@ class Tables(LazySequence[AnswerTable]):
             of rows.
         public_counts: the public counts that answers agree with.
         impossible: the combinations of cells that no row has.
-        linked_suppression: returns which answers of a table are suppressed because a mean of them
-            is.
+        linked_suppression: returns which answers of a table are suppressed because a mean that is
+            computed from them is suppressed.
     """
 
     _item_name: ClassVar[str] = "table"
@@ -856,7 +856,7 @@ class Tables(LazySequence[AnswerTable]):
 
     @property
     def not_additive(self) -> tuple[str, ...]:
-        """The names of the tables that post-processing may make non-additive.
+        """The names of the tables that may not add up because of post-processing.
 
         The non-negative or whole answers of these tables may differ from sums over other tables.
         """
@@ -984,7 +984,7 @@ class Tables(LazySequence[AnswerTable]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> AnswerTable:
-        """Return a table without the answers that linked tables suppress."""
+        """Build a table without answers that are suppressed because of linked tables."""
         table = self._build_unlinked_table(position, estimate)
         if not self.options.suppresses_by_cv:
             return table
@@ -992,7 +992,7 @@ class Tables(LazySequence[AnswerTable]):
         return table if linked is None else suppress_cells(table, linked)
 
     def _build_unlinked_table(self, position: int, estimate: Answer) -> AnswerTable:
-        """Return a rounded table with its sampling errors and suppressed answers."""
+        """Build a rounded table with sampling errors, suppressing by its own rules."""
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
@@ -1028,7 +1028,7 @@ class Tables(LazySequence[AnswerTable]):
         return add_sampling_errors(rounded, self._survey, self.options.level)
 
     def _number_columns(self, product: Product, estimate: Answer) -> dict[str, Array]:
-        """Return the number columns of a product, in units of its measurement."""
+        """Return the columns of numbers for a product, in units of its measurement."""
         columns: dict[str, Array] = {"answer": estimate.values, "noise_std": estimate.noise_std}
         if estimate.approximation_std is not None:
             columns["approximation_std"] = estimate.approximation_std

@@ -51,7 +51,7 @@ class SdmxMapping:
     def concept_of(self, key: str, attribute: str) -> str:
         """Return the stated concept of a key column, or "" if none is stated.
 
-        A level without a concept of its own has the concept of its attribute.
+        If no concept is stated for a level, the level has the concept of its attribute.
         """
         return self.concepts.get(key) or self.concepts.get(attribute, "")
 

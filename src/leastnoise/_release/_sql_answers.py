@@ -38,7 +38,7 @@ Answers = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class AnswerWorkload(Protocol):
-    """A function that answers the workload of one aggregate."""
+    """A function that answers the workload of one SQL aggregate."""
 
     def __call__(self, workload: Workload, column: str = "") -> Answers:
         """Return answers and interval ends; each attribute has one axis.
@@ -76,9 +76,9 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
 
 
 def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
-    """Return the position of an aggregate's statistic or table, or None.
+    """Return the position of the statistic or table for an aggregate, or None.
 
-    The result is None if ``workload`` does not contain it.
+    The result is None if ``workload`` contains neither.
     """
     if aggregate_workload.statistics:
         statistics = [_canonical_statistic(statistic) for statistic in workload.statistics]
@@ -105,7 +105,7 @@ def _canonical_statistic(statistic: Statistic) -> Statistic:
 def _needed_workload(
     workload: Workload | None, selection: Selection, aggregate: Aggregate, grouping: Sequence[int]
 ) -> Workload:
-    """Return the workload of an aggregate that a release answers.
+    """Return the workload from which a release answers an aggregate.
 
     R^2 is the square of a correlation. If ``workload`` has no correlation of the two measures, but
     has their R^2, the result is the workload of R^2.
@@ -180,7 +180,7 @@ def _released_columns(
     noise: AnswerNoise | None,
     workload: Workload | None,
 ) -> dict[str, Array]:
-    """Return the columns of answers and interval ends that a selection uses."""
+    """Return the columns of the answers and interval ends that a selection uses."""
     parts: dict[str, list[Array]] = {}
     for grouping in selection.sets:
         answers = _GroupAnswers(selection, grouping, answer_workload, workload)
@@ -214,7 +214,7 @@ class _GroupAnswers:
     _cached: list[tuple[Aggregate, list[FloatArray]]] = field(default_factory=list)
 
     def with_ends(self, aggregate: Aggregate) -> list[FloatArray]:
-        """Return three arrays: an aggregate's answers, lower ends and upper ends."""
+        """Return arrays of an aggregate's answers, lower ends and upper ends."""
         for cached_aggregate, arrays in self._cached:
             if cached_aggregate == aggregate:
                 return arrays
@@ -353,7 +353,7 @@ def _sample_factor(counts: FloatArray) -> FloatArray:
 def _find_query_positions(
     shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
 ) -> list[Array]:
-    """Return for each attribute the query position of each shown key, or -1."""
+    """Return the positions of the queries for the shown keys of each attribute."""
     positions = []
     for name, keys in counted_keys.items():
         position_of = {key: position for position, key in enumerate(keys)}

@@ -67,7 +67,7 @@ class AnswerNoise:
 
 
 class EstimatedExpression(NamedTuple):
-    """An expression of answers by group, and its derivative for each sum of answers."""
+    """An expression in each group, and its derivative by each sum of answers."""
 
     estimated: Estimated
     error_parts: tuple[tuple[LinearSum, FloatArray], ...]
@@ -266,7 +266,7 @@ class CombinationIntervals:
         return value
 
     def _sum_over_window(self, term: AnswerTerm, answers: FloatArray) -> FloatArray:
-        """Return a term's answers summed over its SQL window; NaN if it is empty."""
+        """Return a term's answers, summed over its SQL window; NaN if that is empty."""
         if term.frame is None:
             return answers
         axis = [*self.keys].index(term.frame.attribute)
@@ -281,7 +281,7 @@ class CombinationIntervals:
         return np.where(has_members, sums, np.nan)
 
     def _windows(self, term: AnswerTerm, attribute: str) -> list[list[int]]:
-        """Return for each group the groups in its SQL window, along one attribute.
+        """Return the groups in each group's SQL window, along one attribute.
 
         Raises:
             InputError: the order of the groups is unknown, because their labels have no common
@@ -304,7 +304,7 @@ class CombinationIntervals:
         return windows
 
     def _half_step(self, linear: LinearSum) -> float:
-        """Return half a step of the noise of a weighted sum, in amounts."""
+        """Return half a step of a weighted sum's noise, in amounts of its measure."""
         steps = [
             abs(float(factor)) * self._unit_of_aggregate(self._aggregate_of_term(term))
             for term, factor in linear.factors
@@ -379,10 +379,10 @@ class CombinationIntervals:
     def _shared_groups(
         self, first: AnswerTerm, second: AnswerTerm
     ) -> tuple[list[list[int]], list[dict[str, Placement]]]:
-        """Return the groups in which both answers count cells, and these cells.
+        """Return the groups for which both answers count cells, and these cells.
 
         Returns:
-            The positions of these groups along each attribute, and for each answer the cells along
+            The positions of these groups along each attribute; and the cells of each answer along
             each attribute.
         """
         terms = (first, second)
@@ -415,12 +415,12 @@ class CombinationIntervals:
         return windows
 
     def _placements(self, term: AnswerTerm) -> dict[str, Placement]:
-        """Return for each attribute the groups of cells that an answer counts."""
+        """Return the groups of cells that an answer counts, along each attribute."""
         condition = self.selection.condition_of(self._aggregate_of_term(term))
         return self.selection.placements(self.grouping, condition)
 
     def _is_added_up(self, term: AnswerTerm, attribute: str) -> bool:
-        """Return whether a term sums over all groups along an attribute."""
+        """Return whether a term adds up all groups along an attribute."""
         return term.partition is not None and attribute not in term.partition
 
     def _counts_group(
@@ -430,7 +430,7 @@ class CombinationIntervals:
         attribute: str,
         key: tuple[object, ...],
     ) -> bool:
-        """Return whether an answer counts cells of the group with this key."""
+        """Return whether an answer counts any cells of the group with a key."""
         return self._is_added_up(term, attribute) or key in placement_of[attribute].keys
 
     def _cells_of_windows(
@@ -440,7 +440,7 @@ class CombinationIntervals:
         attribute: str,
         windows: Sequence[Sequence[tuple[object, ...]]],
     ) -> Placement:
-        """Return the cells of each window, or of all groups if they are added up."""
+        """Return the cells of each window, or of all groups together for a total."""
         if self._is_added_up(term, attribute):
             cells = sorted(cell for _, group in placement.groups for cell in group)
             return replace(placement, groups=(((), tuple(cells)),))
@@ -463,7 +463,7 @@ class CombinationIntervals:
 
 
 def _constant_expression(value: FloatArray) -> EstimatedExpression:
-    """Return a number without error, by group."""
+    """Return a constant as an expression without error, for each group."""
     estimated = Estimated(
         value=value,
         low=value,
@@ -483,7 +483,7 @@ def combination_ends(
     answer_of: AnswerOf,
     noise: AnswerNoise | None,
 ) -> list[tuple[Array, Array]]:
-    """Return lower and upper ends for each combination of a selection.
+    """Return the lower and upper ends of each combination of a selection.
 
     Args:
         selection: the groups, aggregates and combinations.

@@ -159,7 +159,7 @@ class StatisticTable(ResultTable):
     def rows(
         self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """Yield for each value its labels, and the tuple (value, low, high).
+        """Yield the labels of each value, and the tuple (value, low, high).
 
         The interval includes the sampling error if one is stated.
 
@@ -293,7 +293,7 @@ class StatisticTable(ResultTable):
         )
 
     def _sort_dots(self, rows: Sequence[DotRow], catalogue: Catalogue) -> tuple[DotRow, ...]:
-        """Return the rows of a dot plot in order; many unordered names go by value."""
+        """Return the dots in order; many unordered names are sorted by value."""
         groups = dict.fromkeys(row[0] for row in rows)
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if len(axes) == 0 or axes[0].size != len(groups):
@@ -311,7 +311,7 @@ class StatisticTable(ResultTable):
     def picture(self, catalogue: Catalogue) -> Picture | None:
         """Return the chart data of a distribution function or of means over time.
 
-        The result is None for all other statistics. They are drawn as dots.
+        The result is None for all other statistics, because these are drawn as dots.
         """
         if self.statistic.form.along:
             return self._picture_distribution(catalogue)
@@ -543,8 +543,8 @@ class Statistics(LazySequence[StatisticTable]):
         """Return a statistic without the values of groups whose tables suppress them.
 
         The file of a mean contains its sums and counts, and the file of a standard deviation
-        contains mean and count. For this reason the suppression rules of their tables also apply to
-        them.
+        contains mean and count. For this reason, the suppression rules of these sums, counts and
+        means also apply to the statistic.
         """
         if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
             return table
@@ -590,7 +590,7 @@ class Statistics(LazySequence[StatisticTable]):
 def add_sampling_errors(
     table: StatisticTable, survey: Survey | None, level: float
 ) -> StatisticTable:
-    """Return a statistic with sampling errors, suppressing values of large CV.
+    """Add sampling errors to a statistic, and suppress values with a large CV.
 
     The sum and the count of a suppressed mean are also omitted from its file.
     """
@@ -671,7 +671,7 @@ def _compute_statistic(
     """Return a statistic's further key columns, and its labels and values.
 
     Returns:
-        The names of the key columns, without the columns of the groups; and keyword arguments of
+        The names of the key columns other than the groups' columns; and keyword arguments of
         `StatisticTable`: labels, values, ends of intervals and extra columns.
     """
     if statistic.kind == "means":
@@ -798,7 +798,7 @@ def _quantile_values(
 
 
 def _rounding_keys(statistic: Statistic, workload: Workload) -> tuple[str, str]:
-    """Return the keys of the rounding rules for a mean's sum and divisor."""
+    """Return the keys of the rounding rules for the sum and divisor of a mean."""
     count, *sums = workload.tables_of(statistic)
     total = sums[0] if sums else count
     domain = workload.domain

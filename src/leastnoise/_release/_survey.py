@@ -1,10 +1,10 @@
 """Compute sampling errors of surveys by the rules that a spec states.
 
-The noise of a release hides the people in a sample. This noise does not account for the people
+The noise of a release hides the people in a sample. The noise does not account for the people
 outside the sample. A spec states the size of this sampling error by standard errors, coefficients
 of variation (CV), a variance model or design effects. The release then has three kinds of
-intervals: for the noise, for the sample, and for both. Each number has a flag. It depends on the CV
-of both errors together.
+intervals: for the noise, for the sample, and for both. Each number has a flag. The flag depends on
+the CV that noise and sampling error have together.
 
 All results are computed from released numbers and public figures of the spec. These results cost no
 budget and reveal nothing further.
@@ -82,8 +82,8 @@ class SurveyDesign:
     def errors_of_means(self, mean: FloatArray, group_weights: FloatArray) -> FloatArray:
         """Return the standard errors of group means, from the groups' weights.
 
-        The sample contains about ``n * weights / N`` persons of a group. If no deviation is stated,
-        the mean is a share p, and the variance of a person is p (1 - p).
+        The sample contains about ``n * weights / N`` persons of a group. If no standard deviation
+        is stated, the mean is a share p, and the variance between persons is p (1 - p).
         """
         persons = self.sample * np.maximum(group_weights, 0) / self.population
         if self.deviation is None:
@@ -160,7 +160,7 @@ class FlagRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SamplingErrors:
-    """The sampling errors of answers, and their intervals and reliability flags.
+    """The sampling errors of answers, with intervals and reliability flags.
 
     ``low`` and ``high`` account for the sampling error only. The other intervals and the flags
     account for the sampling error and the noise. Arrays have the shape of the answers; all except
