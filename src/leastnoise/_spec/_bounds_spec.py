@@ -1,9 +1,9 @@
 """Read the searches for bounds that a spec requests instead of public bounds.
 
-If a bound must be found privately, the spec has a table instead of the number. A search can find
-``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
+If a bound must be found privately, the spec has a TOML table in place of the number. A search can
+find ``max_rows`` of the unit, ``clip`` of a measure, and ``bins`` or ``integers`` of an attribute.
 Before the search, the spec is read with the widest bounds that the search may find. After the
-search, the spec is read with the found bounds.
+search, the spec is read again with the bounds that were found.
 """
 
 import os
@@ -89,7 +89,7 @@ class BoundsRequest:
         return exact(f"{self.location} {stated_keys[0]}", self.settings[stated_keys[0]])
 
     def check_bounds(self) -> None:
-        """Raise InputError if a bound of the search is missing or no number."""
+        """Raise InputError if a bound of the search is missing or is not a number."""
         if self.path[0] != "privacy":
             _ = self.lowest_bound
         _ = self.largest_bound
@@ -105,7 +105,7 @@ class BoundsRequest:
     def setting(self, found_bounds: FoundBounds | None) -> Any:
         """Return the setting that replaces the table in the spec.
 
-        It has the found bounds, or the widest possible bounds before the search.
+        The setting has the found bounds or, before the search, the widest possible bounds.
         """
         if found_bounds is not None:
             return self.setting_for_bounds(found_bounds.low, found_bounds.high)
@@ -199,7 +199,7 @@ class BoundsSearch:
 
 
 def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest, ...]:
-    """Return the requests for searches for bounds in the tables of a spec."""
+    """Return the requests for bounds that the tables of a spec contain."""
     requests = []
     for path, table in _searchable_settings(spec_tables):
         value = table[path[-1]]
@@ -220,7 +220,7 @@ def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest,
 def _searchable_settings(
     spec_tables: Mapping[str, Any],
 ) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Return path and enclosing table of each setting that may request a search."""
+    """Return the path of each setting that may request a search, and its table."""
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
     unit = _table_or_empty(_table_or_empty(spec_tables, "privacy"), "unit")
     places.append((("privacy", "unit", "max_rows"), unit))
@@ -240,12 +240,12 @@ def _table_or_empty(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def read_found_bounds(
     requests: Sequence[BoundsRequest], folder: Path, found_bounds: Mapping[str, FoundBounds]
 ) -> dict[str, FoundBounds]:
-    """Return the bounds that earlier searches found, by name of the bounds.
+    """Return the bounds that earlier searches found, by the name of the bounds.
 
     Args:
         requests: the requests of the spec.
         folder: the folder of the spec.
-        found_bounds: by name, bounds that searches found but that no file has yet.
+        found_bounds: bounds that searches found and that are not in a file yet, by name.
     """
     results = dict(found_bounds)
     for request in requests:
@@ -269,7 +269,7 @@ def with_bounds(
     requests: Sequence[BoundsRequest],
     found_bounds: Mapping[str, FoundBounds],
 ) -> dict[str, Any]:
-    """Replace the requests in the tables of a spec by bounds."""
+    """Return the tables of a spec with bounds in place of requests for bounds."""
     values = {request.path: request.setting(found_bounds.get(request.name)) for request in requests}
     return _replace_settings(spec_tables, values)
 
@@ -277,7 +277,7 @@ def with_bounds(
 def with_narrowest_bounds(
     spec_tables: Mapping[str, Any], searches: Sequence[BoundsSearch]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a spec's tables for the lowest, then for the highest possible bounds.
+    """Yield a spec's tables with the lowest and then the highest possible bounds.
 
     Only the bounds of unfinished searches are replaced.
     """
@@ -312,7 +312,7 @@ def build_bounds_searches(
     folder: Path,
     found_bounds: Mapping[str, FoundBounds],
 ) -> tuple[BoundsSearch, ...]:
-    """Return the searches that requests describe, with facts about their columns."""
+    """Return the searches that requests describe, with facts on their columns."""
     searches: list[BoundsSearch] = []
     for request in requests:
         column = ""
@@ -348,9 +348,9 @@ def build_bounds_searches(
 def plan_bounds_searches(
     searches: Sequence[BoundsSearch], privacy: Privacy | Least
 ) -> dict[str, BoundsPlan]:
-    """Return the plan of each search, by the name of its bounds.
+    """Plan each search for bounds; the keys are the names of the bounds.
 
-    The result is empty for a budget that is to be the least for the targets.
+    The result is empty if the spec asks for the least budget that meets its targets.
     """
     total_privacy = stated_privacy(privacy)
     if total_privacy is None:
@@ -359,7 +359,7 @@ def plan_bounds_searches(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise InputError without a numeric budget, or for another search's bounds."""
+    """Raise InputError if a search has no budget, or bounds of another search."""
     total_privacy = stated_privacy(privacy)
     for search in searches:
         if total_privacy is None:

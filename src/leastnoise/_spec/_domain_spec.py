@@ -174,7 +174,7 @@ class PublicFiles:
         )
 
     def pairs(self, subject: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """Return the value column of a file as a dictionary, by the key column."""
+        """Map the entries of a file's key column to the entries of its value column."""
         table = checked_keys(subject, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(subject, table, "key", "value")
         return map_by_text(subject, ((key, entry) for key, entry in rows))
@@ -229,7 +229,7 @@ class PublicFiles:
         return [texts[cell].strip() for cell in cells]
 
     def columns(self, subject: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
-        """Return the rows of a CSV file, reduced to the columns named under ``keys``."""
+        """Return the rows of a CSV file, reduced to the columns that ``keys`` names."""
         for key in ("file", *keys):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(
@@ -282,7 +282,7 @@ class PublicFiles:
 
 
 def _position_finder(query_set: QuerySet, kind: Kind) -> Callable[[str], int | None]:
-    """Return a function that maps a label to the position of its query, or None."""
+    """Return a function that maps a label to its query's position, or to None."""
     if query_set == identity():
         return kind.names.find
     labels = query_set.labels("", kind)
@@ -412,7 +412,7 @@ def kind_from_spec(
 def _kind_from_key(
     kind_key: str, value: Any, arguments: Mapping[str, Any], files: PublicFiles
 ) -> Kind:
-    """Build the `Kind` that a key such as "bins" states, from the key's value."""
+    """Build the `Kind` of an attribute from a key such as "bins" and its value."""
     if kind_key == "categories":
         if isinstance(value, Mapping):
             value = files.categories(value)
@@ -517,7 +517,7 @@ def _group_text(kind: Kind, low: Fraction, high: Fraction | None) -> str:
     """Return the name of the group from ``low`` to below ``high``.
 
     ``high`` is None for the last group, which has no upper end. If the cells include their upper
-    ends, the group is above ``low``, up to ``high``.
+    ends, the group contains numbers above ``low`` and up to ``high``.
     """
     start = number_text(low)
     includes_low = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
@@ -598,7 +598,7 @@ def public_from_spec(
 ) -> tuple[dict[str, Any], ...]:
     """Return the public counts of ``[[public]]`` as records for a plan.
 
-    Each record has a table (its workload as JSON) and its counts, in the order of the cells.
+    Each record has a table, which is a workload as JSON, and its counts in the order of the cells.
     """
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse(
@@ -654,7 +654,7 @@ def _read_labels_file(subject: str, setting: Mapping[str, Any], files: PublicFil
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
 ) -> dict[str, Texts]:
-    """Return for each attribute the texts that are displayed for its codes.
+    """Return the texts that are displayed for the codes of each attribute.
 
     Codes are values of the attribute and groups of its levels.
     """

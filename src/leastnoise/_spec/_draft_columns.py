@@ -81,7 +81,7 @@ class SourceColumn:
 
     @property
     def draft_zone(self) -> str | None:
-        """The time zone in the schema, which defines days.
+        """The time zone in the schema, which determines where days begin.
 
         None without a zone; empty if the zone is unknown.
         """
@@ -194,7 +194,7 @@ def _reason_left_out(name: str, kind: str) -> str:
 def _may_name_person(column: SourceColumn) -> bool:
     """Return whether a column may identify persons.
 
-    The column's name and type decide this.
+    The name and the type of the column decide this.
     """
     return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
 
@@ -246,7 +246,7 @@ def _kind_from_type(arrow_type: Any) -> str:
 
 
 def _suggest_domain_keys(column: SourceColumn) -> dict[str, Any]:
-    """Suggest keys of [domain.NAME]; the bounds should drop no row."""
+    """Suggest keys of [domain.NAME]; suggested bounds should drop no row."""
     name = column.name
     kind = column.kind
     if kind == "text" and names_flag(name):
@@ -302,8 +302,8 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
     """Return (first day, last day, period) from the name of the data, or None.
 
-    The result is None if the name contains no dates. The result is also None for dates of birth,
-    because the dates in a file name do not apply to dates of birth.
+    The result is None if the name contains no dates. For dates of birth the result is also None,
+    because the dates in a file name do not limit them.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> (

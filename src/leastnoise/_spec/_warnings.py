@@ -118,7 +118,7 @@ def relative_error_warnings(
 ) -> Iterator[str]:
     """Yield a warning if typical answers of tables are below their margins.
 
-    Public sizes and the public number of rows bound the typical answers.
+    The public sizes and the public number of rows limit how large typical answers can be.
     """
     if plan.data_independent_error is None:
         return
@@ -220,10 +220,10 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
 
 
 def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a warning if bounds are too narrow for the values that a name implies.
+    """Yield a warning if bounds are too narrow for values as a name implies them.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. There is a
-    warning if the name suggests an amount, or values between 0 and 1.
+    warning for them if the name suggests an amount or values between 0 and 1.
     """
     if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
         return
@@ -287,9 +287,9 @@ def _may_lose_rows(product: Product, bound: PerCellBound) -> bool:
 
 
 def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a warning if tables have no target under a least budget.
+    """Yield a warning if tables have no target although targets set the budget.
 
-    The targets of the other tables then determine their errors.
+    The targets of the other tables then determine the errors of these tables.
     """
     goals = table_goals(spec.workload, spec.options.level, spec.targets)
     without = [
@@ -329,7 +329,7 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _has_series_limit(spec: Spec) -> bool:
-    """Return whether [series] has one bound for a unit's rows in all periods."""
+    """Return whether [series] limits the rows of a unit in all periods together."""
     if spec.series is None or spec.series.max_rows is None:
         return False
     bound = spec.privacy.max_per_cell
