@@ -364,7 +364,7 @@ def _replace_decimal_commas(form: Form) -> dict[str, str]:
 
 
 def _replace_decimal_comma(text: str) -> str:
-    """Replace the decimal comma of a number by a point, as in specs."""
+    """Convert the decimal comma of a number to a point, as specs have it."""
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(
             message(
@@ -739,7 +739,7 @@ class _FormPlanning:
             planning.background.stop()
 
     def plan(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Start to plan the form that the page sent; return the result of `view`."""
+        """Start to plan the form that the page sent; return what `view` returns."""
         text = spec_from_form(self._data, _read_form(arguments), self._language)
         self.stop()
         self._planning = Planning(self._data.folder / "draft.toml", text)

@@ -95,7 +95,7 @@ class ReleaseExplorer:
         return requests
 
     def _simple_requests(self) -> list[tuple[TableRequest, str | None]]:
-        """List the one-attribute tables and the total, for each measure."""
+        """List the tables of one attribute and the total, each for every measure."""
         domain = self.release.plan.domain
         requests: list[TableRequest] = []
         for name in domain.names:
@@ -152,7 +152,7 @@ class ReleaseExplorer:
 def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
     """Return the page that explores a release.
 
-    The page is in the language of the release until the browser states another language.
+    The page is in the language of the release until the browser requests another language.
 
     Args:
         path: the directory of the release.
@@ -165,7 +165,7 @@ def exploring_page(path: Path, show_page: ShowPage | None = None) -> Page:
 def _release_page(
     explorer: ReleaseExplorer, name: str, show_page: ShowPage | None, language: str
 ) -> Page:
-    """Return the page for an opened release, in the given language."""
+    """Return the page for a release that is open already, in a language."""
     release = explorer.release
     catalogue = release.options.catalogue(language)
 

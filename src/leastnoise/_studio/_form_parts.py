@@ -68,9 +68,9 @@ def report_languages(form: Form, language: str) -> tuple[str, ...]:
 
 
 def split_level_names(form: Form, languages: Sequence[str]) -> Form:
-    """Return a form in which a level's name in several languages is apart from its key.
+    """Return a form with separate fields for a level's key and translated names.
 
-    The first part of the name becomes the key, and the whole text the field ``shown``.
+    The first part of the name becomes the key, and the whole text goes to the field ``shown``.
     """
     if len(languages) < 2:
         return form
@@ -131,7 +131,7 @@ def _text_by_language(text: Any, languages: Sequence[str]) -> Any:
 def parse_number(text: str) -> int | str:
     """Convert a whole number to int; return any other text unchanged.
 
-    Texts stay exact, such as "0.1".
+    Other texts are unchanged, so that "0.1" stays exact.
     """
     text = text.strip()
     if re.fullmatch(r"-?\d{1,18}", text):
@@ -175,9 +175,10 @@ def levels_from_form(column_kind: str, field_texts: Mapping[str, str]) -> dict[s
 def _level_table(
     way: str, level: str, level_texts: Mapping[str, str], column_texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the spec table of one level.
+    """Return the spec's table for one level of an attribute.
 
-    A level that is read from a file uses the file of the column's codes if no other file is named.
+    If a level is read from a file and no other file is named, it uses the file of the column's
+    codes.
     """
     if way == "groups":
         return {"groups": _parse_groups(level_texts.get("groups", ""))}

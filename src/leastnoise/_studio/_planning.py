@@ -63,11 +63,11 @@ _CONFIDENCE_LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 class BackgroundProcess:
-    """Runs one request at a time in another process; a new one ends the last.
+    """Runs one request at a time in another process; a new request ends the last.
 
     Args:
         receive: a function that is called with the number of the request and each message of its
-            process. After the process has ended, the message is None.
+            process. The message is None when the process has ended.
     """
 
     def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
@@ -134,7 +134,7 @@ class TableMargin(NamedTuple):
 def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
     """Return a plan with the same strategy for a changed spec, or None.
 
-    The plan has the budget of the spec, and the tables of the spec that the measured queries
+    The plan has the budget of the spec, and those tables of the spec that the measured queries
     answer. Its errors are exact: they are computed again for this budget. The result is None if
     there is no such plan.
     """
@@ -211,8 +211,8 @@ class PlanningState:
             no task.
         trying: the strategy that is being planned.
         error: the reason why the last request failed, or an empty text if it did not fail.
-        prices: for each row, two shares of the budget: the share that the row needs if planned
-            separately, and the share that is saved if the row is left out.
+        prices: two shares of the budget for each row: the share that the row needs if it is planned
+            separately, and the share that is saved if it is left out.
         reference: the plan with which the page compares; None if there is none.
         version: the number of changes of the draft.
         past: earlier drafts; undo restores the last one.
@@ -319,7 +319,7 @@ class Planning:
         self._start_planning(state.future[-1], (*state.past, state.draft), state.future[:-1])
 
     def price(self, arguments: Mapping[str, Any]) -> None:
-        """Start to compute which share of the budget each of some rows needs."""
+        """Start to compute the share of the budget that each of some rows needs."""
         rows = arguments.get("rows")
         state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
@@ -661,7 +661,7 @@ def _format_largest_error(margin: TableMargin, catalogue: Catalogue) -> str:
 
 
 def _join_texts(cells: Iterable[str]) -> str:
-    """Join the texts of a row's tables with slashes, without repetitions."""
+    """Join the texts of a row's tables with slashes; repeated texts occur once."""
     return " / ".join(dict.fromkeys(cells))
 
 
@@ -784,7 +784,7 @@ def _render_planning_page(state: PlanningState, name: str, catalogue: Catalogue)
 def fields_by_group(
     draft: SpecDraft,
 ) -> list[tuple[str, list[tuple[str, list[PublicationField]]]]]:
-    """Return the publication fields by group, and within a group by subject."""
+    """Return the publication fields by group of fields, then by subject."""
     groups: dict[str, dict[str, list[PublicationField]]] = {}
     for one in draft.fields:
         subject = _name_subject(one.subject, draft.catalogue)

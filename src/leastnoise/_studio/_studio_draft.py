@@ -85,8 +85,8 @@ class PageRow:
     def name(self, catalogue: Catalogue) -> str:
         """Return the display name of the row.
 
-        It names the tables. For a statistic, the display name is of the statistic and of the tables
-        that it needs.
+        The name consists of the titles of the tables. For a statistic, the title of the statistic
+        comes first.
         """
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
@@ -100,7 +100,7 @@ class PageRow:
     def table_keys(self) -> tuple[TableKey, ...]:
         """The keys of the row's tables.
 
-        They are the same in every workload.
+        The keys are the same in every workload that has these tables.
         """
         return tuple(product.table_key for product in self.products)
 
@@ -338,7 +338,8 @@ _FIELD_READERS: Mapping[str, Callable[[object], Any]] = {
 def format_spec(draft: SpecDraft) -> str:
     """Return the text of the spec with all changes.
 
-    Only lines with changed values differ. All other lines keep their comments and format.
+    Only lines with changed values differ from the opened text. All other lines keep their comments
+    and format.
     """
     document: Any = tomlkit.parse(draft.text)
     _set_text(document["privacy"], draft.parameter, draft.size)
@@ -493,8 +494,8 @@ SendMessage = Callable[[Mapping[str, Any]], None]
 def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
     """Plan a spec, or compute the share of the budget that its rows need.
 
-    The results are sent with ``send``. If there are none, the reason is sent in the language of the
-    page.
+    The results are sent with ``send``. If there are no results, the reason is sent in the language
+    of the page.
     """
     fault = ""
     try:
@@ -522,7 +523,8 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
 def plan_for_parent() -> None:
     """Run as the separate process in which the studio computes plans.
 
-    The process handles the request in the first line, and ends early if the input ends.
+    The process handles the request in the first line of its input, and ends early if the input
+    ends.
     """
 
     def send(reply: Mapping[str, Any]) -> None:
