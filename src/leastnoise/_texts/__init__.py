@@ -1,4 +1,4 @@
-"""Texts for readers in each language, and its numbers, dates and lists."""
+"""Texts for readers in each language, with its notation of numbers and dates."""
 
 from leastnoise._texts._catalogue import (
     ENGLISH,

@@ -85,21 +85,21 @@ class Catalogue:
     number_format: NumberFormat = PLAIN_NUMBERS
 
     def say(self, key: str, **values: object) -> str:
-        """Return the text of a key, with values filled in in local notation.
+        """Return the text of a key; fill in values in the notation of the language.
 
-        The field ``rows_noun`` of a text stands for the display name of rows, such as ``persons``;
-        ``Rows_noun`` has a capital letter. ``rows_noun_weak`` and ``rows_noun_dative`` are
-        inflected, see `decline_plural`.
+        The field ``rows_noun`` of a text is replaced by the display name of rows, such as
+        ``persons``; ``Rows_noun`` has a capital letter. ``rows_noun_weak`` and ``rows_noun_dative``
+        are inflected, see `decline_plural`.
         """
         return self._fill_in(find_text(key, self.language).forms[0], values)
 
     def say_count(self, key: str, count: int, **values: object) -> str:
-        """Fill values into the plural form for ``count`` of a key's text."""
+        """Return the plural form of a text for ``count``, with values filled in."""
         text = find_text(key, self.language).form(count)
         return self._fill_in(text, {"count": count, **values})
 
     def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
-        """Return a text with values filled in in the language's notation."""
+        """Fill values into a text, in the notation of the language."""
         rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
         nouns = {
             "rows_noun": rows_noun,
@@ -189,7 +189,7 @@ class Catalogue:
         return self.localize(whole + point + decimals)
 
     def quote(self, name: object) -> str:
-        """Return a name in the quotation marks of the language."""
+        """Return a name in quotation marks, as the language writes them."""
         if not isinstance(name, str):
             return repr(name)
         escaped = repr(name)[1:-1]
@@ -286,7 +286,7 @@ def list_language_names() -> list[tuple[str, str]]:
 def _translate_message(sentence: str, language: str) -> str | None:
     """Return an error message in a language, or None if it has no translation.
 
-    The result is also None if a value that needs a translation has none.
+    The result is also None if a value that is filled in lacks a translation.
     """
     if not isinstance(sentence, Message):
         return translate_template(sentence, language)
@@ -392,9 +392,9 @@ def make_picture(
 ) -> Picture:
     """Return the data from which the chart of a table is drawn.
 
-    If ``privacy`` is not None, the axis of answers states its row limit. The cells of nulls and
-    other values are left out in two cases: if the chart is then a line, or if all other cells can
-    be drawn only in this way.
+    If ``privacy`` is not None, the title of the answers' axis states the row limit of units. The
+    cells of nulls and other values are left out if the chart is then a line, or if the other cells
+    can only be drawn without them.
     """
     catalogue = catalogue.with_format(table_format(product, catalogue))
     picture = with_number_format(
@@ -534,7 +534,7 @@ def make_key_axes(
 def _make_number_axis(
     name: str, kind: Kind, queries: QuerySet, labels: tuple[str, ...]
 ) -> Axis | None:
-    """Return the chart axis of ranges of numbers; None if keys are not ranges."""
+    """Return the chart axis of keys that are ranges of numbers, otherwise None."""
     bounds = _cell_bounds(kind)
     if bounds is None or not queries.form.intervals:
         return None
@@ -681,8 +681,8 @@ def _describe_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
 def window_width(query_set: QuerySet) -> int:
     """Return the number of periods in each time window; 0 if there are none.
 
-    The ranges must be consecutive windows of equal width. An end that is a number, and not a text,
-    is a value such as an income, and not a year.
+    The ranges must be consecutive windows of equal width. An end that is a number, not a text, is a
+    value such as an income, and not a year.
     """
     if query_set.kind != "ranges":
         return 0
@@ -780,9 +780,9 @@ def name_measure(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 
 
 def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Return a phrase for a measure; it includes the weight of a weighted measure.
+    """Return a phrase for a measure, with the weight of a weighted measure.
 
-    In English it equals the name in files unless display names are stated.
+    In English, the phrase equals the name in files unless display names are stated.
     """
     declared = domain.measure(measure)
     if isinstance(declared, Weighted):
@@ -832,7 +832,7 @@ def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue
 
 
 def _name_deviations(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
-    """Return a phrase for deviations from the middle, or their products."""
+    """Return a phrase for deviations from a midpoint, or for products of them."""
     complete = _join_declared(domain, declared.present, catalogue)
     rows = catalogue.say("name_rows_with", names=complete)
     first, *others = declared.factors
@@ -914,7 +914,7 @@ def names_of_product(product: Product, catalogue: Catalogue) -> QuantityNames:
 def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
     """Return the display unit of a table's sums, or "" for counts.
 
-    The weights of the rows with a value have the unit of the weight.
+    A sum of the weights of rows with a value has the unit of the weight.
     """
     if not product.of_values:
         return ""
@@ -947,8 +947,9 @@ def name_summed(domain: Domain, measure: str, catalogue: Catalogue) -> str:
 def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
     """Return the number format of a table's answers.
 
-    If the values of a measure are percentages, its sums are plain numbers. The decimals of a
-    measure hold for its values, so the noise decides those of sums on another scale.
+    If the values of a measure are percentages, its sums are plain numbers. The decimals that are
+    stated for a measure apply to its values; if its sums have another scale, the noise determines
+    their decimals.
     """
     own_names = catalogue.names.table(product.name)
     scale = scale_of_sums(product, catalogue)
@@ -967,7 +968,7 @@ def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
 
 
 def scale_of_sums(product: Product, catalogue: Catalogue) -> int:
-    """Return the number by which readers see the sums of a table divided; 1 for counts."""
+    """Return the divisor with which a table's sums are shown; 1 for counts."""
     if not product.of_values:
         return 1
     return _names_of_summed(product, catalogue).scale
@@ -1011,7 +1012,7 @@ def name_counted_or_summed(
 ) -> str:
     """Return the noun for the counted or summed things: rows, units or values.
 
-    ``text_prefix`` is the beginning of the text key for numbers of values.
+    ``text_prefix`` is the beginning of the key of the text for numbers of values.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
@@ -1065,7 +1066,7 @@ def name_quantity_and_unit(product: Product, catalogue: Catalogue) -> str:
 
 
 def _has_only_subsets(query_set: QuerySet) -> bool:
-    """Return whether each query of a matrix adds up some cells."""
+    """Return whether each query of a matrix is the plain sum of some cells."""
     return all(entry in (0, 1) for row in query_set.arguments for entry in row)
 
 
@@ -1189,7 +1190,7 @@ def meaningful_decimals(uncertainty: float) -> int:
 
 
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
-    """Return phrases for one privacy unit, by the field of texts they fill.
+    """Return phrases for one privacy unit, by the name of the field they fill.
 
     The phrases use the display name of a unit. If a unit has no display name, they refer to the
     values of the unit column.

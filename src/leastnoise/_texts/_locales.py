@@ -129,8 +129,8 @@ def join_alternatives(parts: Sequence[str], language: str) -> str:
 def decline_plural(noun: str, language: str, *, dative: bool = False) -> str:
     """Return a plural noun as it follows an article: ``befragten Personen``.
 
-    German adjectives then end in ``n``, and in the dative so does the noun. In other languages the
-    text stays unchanged.
+    In German, adjectives then end in ``n``, and in the dative the noun does too. In other languages
+    the text stays unchanged.
 
     Args:
         noun: a noun in the nominative, with its adjectives and without an article.

@@ -33,7 +33,8 @@ class NumberFormat:
     """The format in which readers see the numbers of a quantity.
 
     Attributes:
-        decimals: the number of decimals; if None, as many as the noise leaves meaningful.
+        decimals: the number of decimals; if None, only decimals that the noise leaves meaningful
+            are shown.
         percent: if True, 0.123 is written as 12.3%.
         thousands: if True, digits are separated in groups of three.
         scale: the number by which values are divided, such as 1,000,000.
@@ -54,8 +55,8 @@ class NumberFormat:
 
         Args:
             half_width: the typical half width of an interval, in percent if the sheet shows the
-                values in percent. If ``decimals`` is None, numbers have the decimals of the first
-                two significant digits of this half width.
+                values in percent. If ``decimals`` is None, numbers have as many decimals as this
+                half width needs for two significant digits.
         """
         decimals = self.decimals
         if decimals is None:
@@ -85,7 +86,7 @@ class QuantityNames:
         quantiles: the display name of quantiles.
         cdf: the display name of the distribution function.
         number_format: the format of the values.
-        scale: the number by which readers see sums divided, such as 1,000,000.
+        scale: the divisor with which sums are shown, such as 1,000,000.
     """
 
     name: str = ""
@@ -315,7 +316,7 @@ def _quantity_names_in(entry: Mapping[str, Any], language: str, *, scaled: bool)
 
 
 def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> None:
-    """Raise if a translated text lacks one of the languages of a release.
+    """Raise if a text with translations lacks one of a release's languages.
 
     Args:
         texts: values that may contain translated texts, by their location in the options, for

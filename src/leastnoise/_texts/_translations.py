@@ -90,14 +90,14 @@ def list_sentences(language: str) -> dict[str, str]:
 
 
 def _list_plural_forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return a message's text or plural forms, as Babel stores them, as a tuple."""
+    """Return a message's text or plural forms as a tuple, from Babel's message."""
     if text is None or isinstance(text, str):
         return (text or "",)
     return tuple(text)
 
 
 def _find_template(key: str) -> tuple[str, "Message"]:
-    """Return the domain of a key, and the message with its English text."""
+    """Return the domain that has a key, and the key's message in English."""
     for domain in DOMAINS:
         message = _read_templates(domain).get(key)
         if message is not None:
