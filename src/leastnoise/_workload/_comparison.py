@@ -71,7 +71,7 @@ class Quantity:
         return self.kind in ("mean", "share")
 
     def over(self, domain: Domain, sets: Sets) -> Quotient:
-        """Return the queries for the quantity in each of some groups.
+        """Return the queries for the quantity in each group of some query sets.
 
         Raises:
             InputError: the measure has no count of values, which a mean needs; an attribute is
@@ -192,7 +192,7 @@ def read_quantity(
 
 
 def selected_cells(domain: Domain, name: object, cells: object, argument_name: str) -> QuerySet:
-    """Return one query that adds up some cells of an attribute.
+    """Return one query that adds up the selected cells of an attribute.
 
     Args:
         domain: the domain.
@@ -220,8 +220,8 @@ class Comparison:
         along: the attribute that divides the two groups.
         group: the cells of the first group along it.
         against: the cells of the second group, whose numbers are subtracted.
-        by: the attributes of the groups, with query sets; the comparison is repeated within each of
-            these groups.
+        by: the attributes that define further groups, with query sets; the comparison is repeated
+            within each of these groups.
     """
 
     quantity: Quantity
@@ -370,7 +370,7 @@ class ComparisonTarget:
         kind: "margin", the half width of the interval, or "rmse", the standard error.
         most: the largest error, in rows, in amounts of the measure, or as a ratio.
         size: the public number of rows of the smaller group (of rows with a value, for means); None
-            for a difference of counts or sums, whose error does not depend on it.
+            for a difference of counts or sums, because its error does not depend on the size.
         value: the expected mean, share or sum of the group in ``against``; None if none is stated.
         ratio: the expected ratio.
     """

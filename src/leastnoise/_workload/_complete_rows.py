@@ -40,7 +40,7 @@ def factors_of_sums(measures: Sequence[str], response: str | None = None) -> lis
 
 
 def name_sums(factors: Factors, measures: Sequence[str]) -> str:
-    """Return the name of the measure with given factors over complete rows.
+    """Return the name of the measure for a product of factors over complete rows.
 
     >>> name_sums((), ["pay", "age"]), name_sums(("pay", "age"), ["pay", "age"])
     ('rows with pay and age', 'products of pay and age')
@@ -92,7 +92,7 @@ def term_names(measures: Sequence[str]) -> tuple[str, ...]:
 def complete_rows_measures(
     domain: Domain, measures: Sequence[str], factors: Sequence[Factors]
 ) -> dict[str, Measure]:
-    """Return the measures of complete rows, by name, with given factors."""
+    """Map names to the measures for products of factors over complete rows."""
     present = [domain.measure(name) for name in measures]
     named: dict[str, Measure] = {}
     for names in factors:

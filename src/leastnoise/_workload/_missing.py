@@ -1,8 +1,8 @@
-"""Hidden cells keep rows with a missing value in the tables of other attributes.
+"""Hidden cells keep rows with a missing value in tables of other attributes.
 
 A row counts in each table if it has a value in all columns of the table. If some tables do not use
-an attribute, the measurements must therefore include the rows without a usable value of this
-attribute. These rows are counted in a last cell of the attribute, which is measured and never
+an attribute, the measurements must therefore include the rows whose value of this attribute cannot
+be used. These rows are counted in a last cell of the attribute, which is measured and never
 published. Only the workload and public declarations decide which attributes need such a cell.
 """
 
@@ -36,8 +36,8 @@ def with_hidden_cells(
         decided_along: attributes that a mechanism reads, even if no table has them.
 
     Returns:
-        The workload over a domain with hidden cells. An attribute needs one if two conditions hold:
-        its values may be dropped, and it is in some tables but not in all.
+        The workload over a domain with hidden cells. An attribute needs a hidden cell if two
+        conditions hold: its values may be dropped, and it is in some tables but not in all.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9), zone=ln.Coded(3, complete=True))
     >>> asked = ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", age="prefix")
@@ -96,7 +96,7 @@ def declared(domain: Domain) -> Domain:
 
 
 def over(workload: Workload, domain: Domain) -> Workload:
-    """Return the workload over a domain that differs only in hidden cells."""
+    """Return the workload over a domain that differs only in its hidden cells."""
     if workload.domain is domain:
         return workload
     # Many tables share few query sets, so each operator is made only once.
@@ -124,7 +124,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
     """Return the table of all cells of some attributes, including hidden cells.
 
-    Estimates use it, and no release shows it.
+    Only estimates use this table; no release shows it.
 
     >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
     >>> table_of_all_cells(domain, ["sex", "age"]).shape
@@ -138,7 +138,7 @@ def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None
 
 
 def rows_left_out(domain: Domain, name: str) -> Product:
-    """Return a query for the number of rows that an attribute's tables omit.
+    """Return a query that counts the rows that an attribute's tables omit.
 
     >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
     >>> rows_left_out(domain, "age").shape
@@ -148,10 +148,10 @@ def rows_left_out(domain: Domain, name: str) -> Product:
 
 
 def with_hidden_groups(product: Product) -> Product:
-    """Return a table with its hidden cells as additional groups.
+    """Return a table in which the hidden cells are additional groups.
 
-    A count of units in cells or groups of cells is returned unchanged, because no other tables add
-    up with it.
+    A count of units in cells or groups of cells is returned unchanged, because its groups do not
+    add up to other tables.
     """
     if not product.has_hidden or product.counts_units_in_cells:
         return product

@@ -122,7 +122,7 @@ class Product:
         domain: the domain.
         attributes: the attributes of the table.
         query_sets: the query set on each attribute.
-        weight: the factor of the errors in the objective.
+        weight: the factor by which errors are multiplied in the objective.
         measure: the summed measure; None for counts of rows.
         target: the largest allowed error; None without a target.
         size: the public size of an answer, to which relative errors refer; None without one.
@@ -207,7 +207,7 @@ class Product:
     def _operator_along(self, attribute: str) -> Operator:
         """Return the operator of the query set on an attribute.
 
-        If units are counted in groups, one cell holds the count of each group.
+        If units are counted in groups, the count of a group is stored in one of the group's cells.
         """
         kind = self.domain.kind(attribute)
         queries = self.along[attribute]
@@ -262,7 +262,7 @@ class Product:
 
     @property
     def is_marginal(self) -> bool:
-        """Whether the queries are all published cells of a marginal."""
+        """Whether the queries are exactly the published cells of a marginal."""
         cells = identity()
         # `is` is faster if there are very many tables
         return all(q is cells or q == cells for q in self.query_sets)
@@ -308,7 +308,7 @@ class Product:
 
     @property
     def counts_units_in_cells(self) -> bool:
-        """Whether a unit counts in each cell or group of cells that has its rows."""
+        """Whether a unit counts in each cell, or cell group, that has a row of it."""
         unit_count = self._unit_count
         return unit_count is not None and bool(unit_count.attributes)
 
@@ -506,8 +506,9 @@ class StatisticForm:
         row_key: the name of the column with the pairs or terms; empty for one number per group.
         at_shares: whether there is one value for each requested share.
         along: whether there is one value for each cell of the attribute.
-        target_columns: the columns that a target can be for.
-        has_scales: whether its error depends on the standard deviations of measures.
+        target_columns: the columns whose errors a target can limit.
+        has_scales: whether the error of the statistic depends on the standard deviations of
+            measures.
     """
 
     noun: str
@@ -654,7 +655,7 @@ class Statistic:
 
     @property
     def target_column(self) -> str:
-        """The column of results whose error the target limits."""
+        """The name of the column of results whose error the target limits."""
         return self.target_of or self.form.target_columns[0]
 
     @property
@@ -869,7 +870,7 @@ def _checked_scales(
 
 
 def _check_statistic_measure(domain: Domain, kind: str, of: object) -> None:
-    """Raise unless a kind of statistic is possible for a measure."""
+    """Raise unless a measure is suitable for a kind of statistic."""
     if not (isinstance(of, str) and of in domain.measures):
         raise refuse(
             "of",

@@ -126,7 +126,7 @@ class QuerySet:
 
     @property
     def word(self) -> str:
-        """The text for the query set in table names: kind, level or "change 12"."""
+        """The text for the query set in table names: its kind, level or "change 12"."""
         if self.form.named:
             return str(self.arguments[0][0])
         if self.form.numbered:
@@ -265,7 +265,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return differences from the value some periods before, as an operator."""
+    """Return an operator: the difference of each cell from some periods before."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
@@ -389,9 +389,9 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
 
 
 def _end_of_range(range_name: str, kind: Kind, value: Any) -> int | None:
-    """Return the cell that an end of a range refers to, or None.
+    """Return the cell at one end of a range, or None if the value has no cell.
 
-    Categories are referred to by their positions.
+    For categories, ends of ranges are positions.
     """
     if isinstance(value, bool):
         return None
@@ -418,7 +418,7 @@ def _last_cell(kind: Kind) -> int:
 def _cells_between_edges(
     range_name: str, kind: Bins | Edges, pair: Sequence[Any]
 ) -> tuple[int, int]:
-    """Return the first and last bin between two edges; raise for other numbers."""
+    """Return the first and last bin between two edges; raise if one is no edge."""
     edges = kind.edges
     low, high = (exact(f"a bound of {range_name}", end) for end in pair)
     first = _edge_position(edges, low)
@@ -459,7 +459,7 @@ def _nearest_allowed_numbers(
 def all_cells() -> QuerySet:
     """Return the query set of all cells, including the hidden cell.
 
-    Only estimates use it, and no release shows it.
+    Only estimates use this query set; no release shows it.
 
     >>> all_cells().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     3

@@ -157,7 +157,7 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes that have queries other than single cells, in domain order."""
+        """The attributes that have other queries than single cells, in domain order."""
         queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in queried_names)
 
@@ -251,13 +251,13 @@ class Workload:
             margin: a target for the half width of every answer's interval, at the confidence level
                 of the release. It is in rows or in the amounts of the measure.
             relative: the target as a share of ``size``; pass it instead of ``margin``.
-            size: the expected value of an answer, which is public. Without ``relative`` it sets no
-                target, but the objective "relative" uses it.
+            size: the expected value of an answer, which is public. Without ``relative``, the size
+                sets no target, but the objective "relative" uses it.
             rmse: a target for the root mean square of the standard errors of a table's answers;
                 pass it instead of ``margin`` and ``relative``.
 
         Raises:
-            InputError: none or several of them are stated, or one is not above 0.
+            InputError: none or several of the three targets are stated, or one is not above 0.
 
         Edge cases: ``leastnoise.least`` finds the budget that meets every target; a plan for a
             stated budget shows which targets it meets.
@@ -652,7 +652,7 @@ def _weight(value: Exact) -> Fraction:
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
-    """Return the table of given query sets, without attributes summed over.
+    """Return the table of given query sets, without attributes to be summed over.
 
     Raises for labels that do not fit.
     """
@@ -837,9 +837,9 @@ def mean_queries(
         weight: the weight of both tables, above 0.
         size: the expected number of rows with a value in a group, which is public. The plan states
             the error of a mean for a group of this size.
-        margin: a target for half the width of the interval of a mean, in units of the measure. It
-            is for the confidence level of the release and for every possible mean in a group of
-            ``size`` rows.
+        margin: a target for half the width of the interval of a mean, in units of the measure. The
+            target is for the confidence level of the release, and for every possible mean in a
+            group of ``size`` rows.
         rmse: a target for the standard error; pass it instead of ``margin``.
 
     Returns:
@@ -890,8 +890,8 @@ def variance_queries(
         size: the expected number of rows with a value in a group, which is public. The plan states
             the error of a variance for a group of this size.
         margin: a target for half the width of the interval of a standard deviation, in units of the
-            measure. It is for the confidence level of the release, in a group of ``size`` rows
-            whose standard deviation is the public scale.
+            measure. The target is for the confidence level of the release, in a group of ``size``
+            rows whose standard deviation is the public scale.
         relative: the target as a share of the public scale; pass it instead of ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"variance"`` if the target is for the variance, in squared values.
@@ -951,11 +951,11 @@ def correlation_queries(
         weight: the weight of the tables, above 0.
         size: the expected number of rows with all values in a group, which is public. The plan
             states the error of a covariance for a group of this size.
-        margin: a target for half the width of the interval of every correlation. It is for the
-            confidence level of the release, in a group of ``size`` rows whose standard deviations
-            are the public scales.
-        relative: a target to pass instead of ``margin``. For covariances it is a share of the
-            product of both scales; for correlations it means the same as ``margin``.
+        margin: a target for half the width of the interval of every correlation. The target is for
+            the confidence level of the release, in a group of ``size`` rows whose standard
+            deviations are the public scales.
+        relative: a target to pass instead of ``margin``. For covariances, this is a share of the
+            product of both scales; for correlations, it means the same as ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"covariance"`` if the target is for the covariances, in products of values.
         scales: public standard deviations by measure. For other measures, a quarter of the distance
@@ -1013,9 +1013,9 @@ def regression_queries(
         size: the expected number of rows with all values in a group, which is public. The plan
             states the error of each coefficient for a group of this size and for public scales of
             the measures.
-        margin: a target for half the width of the interval of every slope. It is for the confidence
-            level of the release, in a group of ``size`` rows whose standard deviations are the
-            public scales. The intercept has no target.
+        margin: a target for half the width of the interval of every slope. The target is for the
+            confidence level of the release, in a group of ``size`` rows whose standard deviations
+            are the public scales. The intercept has no target.
         relative: the target as a share of a public number: the response's scale divided by the
             predictor's scale. Pass it instead of ``margin``.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
@@ -1059,11 +1059,11 @@ def r_squared_queries(
     target_of: str | None = None,
     scales: Mapping[str, Exact] | None = None,
 ) -> Workload:
-    """Return a workload of the R^2 of a least-squares regression by group.
+    """Return a workload of R^2 by group, for a least-squares regression.
 
-    R^2 is the share of the variance of a measure that the predictors explain, among the rows with a
-    value of every one of the measures. The workload also contains the tables of
-    `correlation_queries`, so a release also determines the coefficients and all correlations.
+    R^2 is the share of the variance of a measure that the predictors explain, among the rows that
+    have a value of every measure. The workload also contains the tables of `correlation_queries`,
+    so a release also determines the coefficients and all correlations.
 
     Args:
         domain: the domain.
@@ -1074,9 +1074,9 @@ def r_squared_queries(
         weight: the weight of the tables, above 0.
         size: the expected number of rows with all values in a group, which is public. The plan
             states the error of R^2 for a group of this size and for public scales of the measures.
-        margin: a target for half the width of the interval of R^2. It is for the confidence level
-            of the release, in a group of ``size`` rows whose standard deviations are the public
-            scales.
+        margin: a target for half the width of the interval of R^2. The target is for the confidence
+            level of the release, in a group of ``size`` rows whose standard deviations are the
+            public scales.
         relative: means the same as ``margin``, because R^2 is a share.
         rmse: a target for the standard error; pass it instead of ``margin`` and ``relative``.
         target_of: ``"r_squared"``, the only column that a target can be for.
@@ -1130,9 +1130,9 @@ def quantile_queries(
 
     The workload also contains the counts up to every cell, which determine the quantiles.
 
-    Values beyond the bounds of the number count in its first and last cell, because the domain of
-    the workload has ``outside="clip"`` for it. Therefore no other table by this number in the same
-    workload can leave out values beyond the bounds.
+    Values beyond the bounds of the attribute are counted in its first and last cell, because the
+    attribute has ``outside="clip"`` in the domain of the workload. Therefore no other table by this
+    attribute in the same workload can leave out values beyond the bounds.
 
     Args:
         domain: the domain.
@@ -1188,7 +1188,7 @@ def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
     """Return a workload of a statistic and the counts up to every cell.
 
     Values beyond the bounds are counted in the first and the last cell, even if the domain drops
-    them elsewhere. The quantiles of only the values between the bounds would be different numbers.
+    them elsewhere. Quantiles of only the values between the bounds would be different numbers.
     """
     clipped = _clipped_domain(domain, [statistic.of])
     tables = queries(clipped, {**statistic.along, statistic.of: prefix()}, weight=weight)

@@ -1,4 +1,4 @@
-"""Translates COUNT, SUM, AVG and quantiles to expressions of released answers.
+"""Translate COUNT, SUM, AVG and quantiles to expressions of released answers.
 
 The operand of SUM or AVG is a sum of terms. A term is a factor times a measure, or times 1, in some
 of the rows. So ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two
@@ -90,7 +90,7 @@ class OperandTerm:
     Attributes:
         factor: the factor of the term.
         kind: "rows", "values", "sum" or "weighted", as for an `Aggregate`.
-        of: the measure.
+        of: the measure of the term.
         weight: the measure that is the weight of the term.
         boxes: the cell boxes of the rows in which the summand counts.
         is_counted: whether AVG counts its rows. The rows of ``1`` in ``amount + 1`` are not
@@ -499,7 +499,7 @@ class AggregateReader:
         return isinstance(node, self.exp.Sum) and [*map(constant_number, values)] == [0]
 
     def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[OperandTerm]:
-        """Split a condition, a multiple or a sum with a number into terms."""
+        """Split an operand that is a condition, a multiple, or a shifted operand."""
         exp = self.exp
         clause = function_name(node)
         if self._columns.is_truth(inner):
@@ -596,8 +596,8 @@ class AggregateReader:
     def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
         """Return the boxes of cells and the result of each branch of a CASE.
 
-        If an earlier condition depends on a value outside the domain, the rows for which the
-        condition is undecided are in no branch.
+        If the value of an earlier condition is not the same for all values outside the domain, the
+        rows with such values are in no branch.
         """
         results = case_results(case)
         if len(self._columns.attribute_names(clause, _conditions_of(case))) == 1:
@@ -623,7 +623,7 @@ class AggregateReader:
 
 
 def _pair_factor(kind: str, first: Fraction, second: Fraction) -> Fraction:
-    """Return how an aggregate of two measures scales with their factors."""
+    """Return the factor of an aggregate if its two measures have factors."""
     if kind.startswith("covariance"):
         return first * second
     if kind == "correlation":

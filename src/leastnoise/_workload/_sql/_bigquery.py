@@ -1,4 +1,4 @@
-"""Translates BigQuery's date functions to DuckDB.
+"""Translate BigQuery's date functions to DuckDB.
 
 In date functions of BigQuery, the column is the first argument, and the unit of time is the last
 one.

@@ -1,4 +1,4 @@
-"""Replaces FLOOR of a binned column by comparisons with the edges of buckets.
+"""Replace FLOOR of a binned column by comparisons with the edges of buckets.
 
 A binned column can only be compared with numbers. ``FLOOR(amount / 50) * 50`` changes at the edges
 of buckets, where ``amount / 50`` is a whole number.

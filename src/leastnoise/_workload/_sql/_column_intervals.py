@@ -1,4 +1,4 @@
-"""Computes intervals of columns that are expressions of released answers.
+"""Compute intervals of columns that are expressions of released answers.
 
 A monotone function of one answer maps the interval of the answer to another interval. The new
 interval goes from the smaller to the larger of the function's values at the two ends. The same
@@ -137,7 +137,7 @@ def _is_monotone_step(parent: Node, child: Node) -> bool:
 
 
 def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:
-    """Return a copy of an expression in which a node is replaced."""
+    """Return a copy of an expression in which another node replaces a column."""
     return root.copy().transform(
         lambda node: end.copy() if end is not None and node == leaf else node
     )

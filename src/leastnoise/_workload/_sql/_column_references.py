@@ -1,4 +1,4 @@
-"""Finds what SQL columns refer to in the domain, and reads conditions."""
+"""Find what SQL columns refer to in the domain, and read conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,8 @@ class ColumnReader:
         """Return the name of the measure that a column refers to.
 
         Raises:
-            InputError: the node is not a column, or the number of measures with that name is not 1.
+            InputError: the node is not a column, or the name does not belong to exactly one
+                measure.
         """
         from sqlglot import exp
 
@@ -129,9 +130,9 @@ class ColumnReader:
         )
 
     def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
-        """Return pairs of an attribute and a level that a name may refer to.
+        """Return each attribute that a name may refer to, with its level or None.
 
-        The comparison ignores case, but an equal name takes precedence.
+        The comparison ignores case, but a name with the same case takes precedence.
         """
         for candidates in _column_names(self.domain):
             fitting = [entry for entry in candidates if entry[0].lower() == column_name.lower()]
@@ -143,13 +144,14 @@ class ColumnReader:
     def values(
         self, clause: str, node: Node, condition: CellBox | None = None
     ) -> tuple[str, tuple[object, ...]]:
-        """Return an expression's attribute, and its value in each part of the column.
+        """Return the attribute of an expression, and its value in each part.
 
         Args:
             clause: for messages.
             node: the expression.
-            condition: the condition of the counted rows. In parts that are excluded, the value may
-                be ``UNDECIDED``.
+            condition: the condition of the counted rows. The parts of a column are its cells, its
+                nulls and its values outside the domain. In excluded parts, the value may be
+                ``UNDECIDED``.
         """
         from sqlglot import exp
 
@@ -192,7 +194,7 @@ class ColumnReader:
         return isinstance(inner, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean))
 
     def boxes(self, clause: str, node: Node) -> tuple[CellBox, ...]:
-        """Return disjoint boxes where a condition is true.
+        """Return disjoint boxes of cells in which a condition is true.
 
         Raises:
             InputError: the condition cannot be computed, or is never true.
@@ -210,7 +212,7 @@ class ColumnReader:
     def true_boxes(
         self, clause: str, node: Node, *, with_undecided: bool = False
     ) -> tuple[CellBox, ...]:
-        """Return disjoint boxes where a condition is true; there may be none.
+        """Return disjoint boxes of cells in which a condition is true, perhaps none.
 
         Args:
             clause: for messages.

@@ -45,7 +45,7 @@ class AnswerTerm:
             within their groups; None for the answer of the single group.
         part: for a mean, "sum" for its dividend or "values" for its divisor; empty for the answer
             itself.
-        frame: the window of groups whose answers are added up; None for this group.
+        frame: the window of groups whose answers are added up; None for only the present group.
     """
 
     number: int
@@ -79,7 +79,7 @@ class LinearSum:
         return LinearSum(factors, number * self.shift)
 
     def within(self, frame: WindowFrame) -> "LinearSum | None":
-        """Return the sum over a window's groups; None if it has a window already."""
+        """Return the sum over a window's groups; None if a window exists already."""
         if any(term.partition is not None or term.frame is not None for term, _ in self.factors):
             return None
         factors = tuple((replace(term, frame=frame), factor) for term, factor in self.factors)
@@ -99,7 +99,7 @@ class Combination:
     denominator: LinearSum | None = None
 
     def within(self, frame: WindowFrame) -> "Combination | None":
-        """Return the combination over a window; None if it has a window already."""
+        """Return the combination over a window; None if a window exists already."""
         numerator = self.numerator.within(frame)
         denominator = None if self.denominator is None else self.denominator.within(frame)
         if numerator is None or (denominator is None and self.denominator is not None):
@@ -218,7 +218,7 @@ def read_combination_sum(
 
 
 def _apply_operator(operation: Node, left: SumType, right: SumType) -> SumType | None:
-    """Return the result of an operator on two sums; None if it is no sum."""
+    """Return the result of an operator on two sums; None if it is not a sum."""
     from sqlglot import exp
 
     if isinstance(operation, exp.Add):

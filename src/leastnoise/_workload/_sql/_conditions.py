@@ -1,8 +1,9 @@
-"""Represents the conditions of WHERE, FILTER and CASE as boxes of cells.
+"""Represent the conditions of WHERE, FILTER and CASE as boxes of cells.
 
-A `CellBox` states, for some attributes, which cells, nulls and outside values ("parts" of the
-column) are kept. AND of conditions intersects boxes. OR across attributes is a union of boxes. The
-boxes are made disjoint. Counts and sums over the union are then sums over the boxes.
+A `CellBox` states for some attributes which parts of the column are kept; the parts are cells,
+nulls and values outside the domain. AND of conditions intersects boxes. OR across attributes is a
+union of boxes. The boxes are made disjoint. Counts and sums over the union are then sums over the
+boxes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ _MOST_BOXES = 64  # products of ranges that OR forms; each AND multiplies their 
 
 @dataclass(frozen=True, slots=True)
 class CellBox:
-    """A product of sets of cells; it consists of the rows that a condition keeps.
+    """A product of sets of cells, which contains the rows that a condition keeps.
 
     Attributes:
         parts: by attribute, the parts of the column in which the condition is true. For other
@@ -118,7 +119,7 @@ def subtract(
 
 
 def _difference(domain: Domain, box: CellBox, removed: CellBox) -> list[CellBox]:
-    """Return, as disjoint boxes, the part of a box outside another box.
+    """Return the part of a box outside another box, as disjoint boxes.
 
     The result has at most one box for each attribute.
     """

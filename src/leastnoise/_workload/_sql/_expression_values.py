@@ -1,4 +1,4 @@
-"""Computes SQL expressions of one attribute for all values of its column.
+"""Compute SQL expressions of one attribute for all values of its column.
 
 An attribute has regular cells. After the regular cells come two parts that every column has in SQL:
 nulls, and values that are not in the domain's list. DuckDB computes an expression for public values
@@ -41,7 +41,7 @@ FindColumn = Callable[[Node], tuple[str, str | None]]
 
 
 class Undecided(Enum):
-    """Marks an expression whose value differs between outside values."""
+    """Marks an expression whose value is not the same for all values outside."""
 
     UNDECIDED = "undecided"
 
@@ -74,7 +74,7 @@ def refused(clause: str, advice: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class ColumnParts:
-    """The numbers of a column's parts: regular cells, then nulls and outside.
+    """Numbers the parts of a column: regular cells, then nulls, outside values.
 
     Attributes:
         regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
@@ -164,7 +164,8 @@ def expression_values(
             other parts an expression may have several values; the result is then ``UNDECIDED``.
 
     Returns:
-        One value a part; ``UNDECIDED`` for values outside the domain if they differ.
+        One value for each part; ``UNDECIDED`` if the values outside the domain give different
+        results.
 
     Raises:
         InputError: a function is not allowed, the expression has several values within a cell, or
@@ -214,7 +215,7 @@ def _finer_cells(attribute: Attribute, part: int) -> str:
 def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
     """Return whether a condition is True, False or None in each part.
 
-    It may also be ``UNDECIDED``.
+    In a part, the result may also be ``UNDECIDED``.
     """
     from sqlglot import exp
 
@@ -341,7 +342,7 @@ class _Expression:
         return results
 
     def value_outside(self) -> object:
-        """Return the value for all values outside the domain, or UNDECIDED."""
+        """Return the value, if it is equal for all values outside, or UNDECIDED."""
         import duckdb
 
         if not self._only_compares():
@@ -363,7 +364,7 @@ class _Expression:
         return UNDECIDED
 
     def _text(self) -> str:
-        """Return the expression as SQL that uses stand-in columns."""
+        """Return the expression as SQL text, with stand-ins for its columns."""
 
         def renamed(node: Node) -> Node:
             """Replace a column by its stand-in."""
@@ -500,7 +501,7 @@ def _sealed_database() -> Any:
 def released_database() -> AbstractContextManager[Any]:
     """Return a context manager with a DuckDB connection for released tables.
 
-    Closing it drops its tables.
+    Closing the connection drops its tables.
     """
     return closing(_sealed_database().cursor())
 
@@ -533,9 +534,10 @@ def plain_value(value: object) -> object:
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
     """Return a column's SQL type, and (cell, value) pairs for all its values.
 
-    Together they determine every expression. The pairs contain all values. For bins, they contain
-    every edge, every compared number, and one number between each two of these. Between two of
-    these numbers, the result of a comparison does not change.
+    The values of any expression of the column follow from these pairs. Usually the pairs contain
+    all values. For bins, they contain every edge, every compared number, and one number between
+    each two neighbours among these. Between two of these numbers, the result of a comparison does
+    not change.
     """
     if isinstance(kind, (Bins, Edges)):
         return "DOUBLE", _numbers_in_bins(kind, sorted(set(compared)))

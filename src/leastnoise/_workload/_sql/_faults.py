@@ -1,4 +1,4 @@
-"""Collects the errors ("faults") of SQL statements, their lines and columns.
+"""Collect the errors ("faults") of SQL statements, with their positions.
 
 A reader continues after a fault, so that one message lists all faults of all statements.
 """
@@ -13,7 +13,7 @@ from leastnoise._workload._sql._expression_values import Node
 
 @dataclass
 class Faults:
-    """Collects the errors of one statement, so that one message lists all.
+    """Collects all errors of one statement, to report them in one message.
 
     Attributes:
         number: the number of the statement in its text, from 1.
@@ -56,7 +56,7 @@ class FaultsError(InputError):
 def _position(node: Node) -> tuple[int, int]:
     """Return the line and column, from 1, at which a syntax node begins.
 
-    A node without a position has the position of the smallest node around it.
+    A node without a position has the position of the smallest enclosing node that has one.
     """
     while node is not None:
         positions = [

@@ -1,4 +1,4 @@
-"""Translates functions of other databases to functions of DuckDB.
+"""Translate functions of other databases to functions of DuckDB.
 
 This module replaces functions of other databases, such as TO_CHAR with a format and WIDTH_BUCKET.
 The module also replaces the current day by the day that the spec states. It changes the syntax tree
@@ -79,7 +79,7 @@ class SqlSettings:
 def join_columns(
     on: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None,
 ) -> tuple[JoinColumns, ...]:
-    """Return, for each join, the columns on which the two tables are joined.
+    """Return the columns on which the two tables of each join are joined.
 
     >>> join_columns("customer"), join_columns([{"shop": "id"}, "customer"])
     ((('customer', 'customer'),), (('shop', 'id'), ('customer', 'customer')))
@@ -178,7 +178,7 @@ def _with_duckdb_dates(node: Node) -> Node:
 
 
 def _dialect_of(node: Node) -> str | None:
-    """Return which database has a function that DuckDB lacks, or None."""
+    """Return the database that has a function which DuckDB lacks, or None."""
     from sqlglot import exp
 
     if isinstance(node, exp.Format) and not _is_text_literal(node.this):
@@ -452,7 +452,7 @@ def _plain_text(node: Node) -> Node:
 
 
 def _plain_time(call: Node) -> Node:
-    """Translate SQL Server's conversion to a time; a column needs none."""
+    """Translate SQL Server's conversion to a time; leave it out for columns."""
     from sqlglot import exp
 
     return call.this if call.find(exp.Column) else exp.cast(call.this, "TIMESTAMP")

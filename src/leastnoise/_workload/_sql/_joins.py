@@ -1,4 +1,4 @@
-"""Rewrites a SELECT with the joins of a star schema as a SELECT from one table.
+"""Rewrite a SELECT with joins of a star schema as a SELECT from one table.
 
 Two kinds of tables can be joined: the further tables of the source, and public tables. A public
 table has an attribute as its key, and its other columns are levels of this attribute. So a join
@@ -104,8 +104,8 @@ def _write_keys_of_joins(
 ) -> None:
     """Rewrite FROM dates, sales WHERE ... as JOIN ... ON, in place.
 
-    Any of the tables may be the table of rows. A SELECT whose joins have another form stays
-    unchanged.
+    Any of the tables may be the table that contains the rows. A SELECT whose joins have another
+    form stays unchanged.
     """
     exp = _exp()
     joins = select.args.get("joins") or []
@@ -167,12 +167,12 @@ def _is_inner_or_left(join: Node) -> bool:
 
 
 def _tables(joins: Sequence[Node]) -> list[Node]:
-    """Return the table of each join."""
+    """Return the table of each of some joins."""
     return [join.this for join in joins]
 
 
 def _common_terms(node: Node) -> list[Node]:
-    """Split a condition into terms that AND joins, factored out of OR.
+    """Split a condition into terms joined by AND, also common terms inside OR.
 
     For (a AND b) OR (a AND c) these are a, and b OR c.
     """
@@ -373,7 +373,7 @@ class _JoinReader:
 
 
 def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | None:
-    """Return the level that a public table's column stands for; None for the key."""
+    """Return the level for a column of a public table; None for the key column."""
     kind = columns.domain.kind(table.attribute)
     declared = _declared_levels(kind)
     for level in declared:
@@ -391,7 +391,7 @@ def _level_of(columns: ColumnReader, table: JoinedTable, name: str) -> str | Non
 
 
 def _declared_levels(kind: Kind) -> list[str]:
-    """Return the names of declared levels; months always have quarters."""
+    """Return the names of declared levels; months always have the level quarter."""
     return [level.name for level in kind.levels]
 
 
@@ -405,7 +405,7 @@ def _is_any_filled(names: Sequence[str]) -> Node:
 def _required_columns(
     select: Node, alias: str, table: JoinedTable, columns: ColumnReader
 ) -> list[str]:
-    """Return columns that show whether a row has a partner: one is not null."""
+    """Return columns of which at least one is not null if a row has a partner."""
     if table.required_column is not None:
         return [table.required_column]
     names = {

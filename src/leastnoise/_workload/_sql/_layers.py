@@ -1,4 +1,4 @@
-"""Merges a SELECT from a grouped subquery with this subquery.
+"""Merge a SELECT from a grouped subquery with this subquery.
 
 ``SELECT revenue / orders FROM (SELECT SUM(amount) AS revenue, COUNT(*) AS orders FROM sales GROUP
 BY region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region``. The intervals of
@@ -31,7 +31,8 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
         columns: finds the attributes and measures that columns of rows refer to.
 
     Returns:
-        The merged query; None if one of the two does more than compute a result for each group.
+        The merged query; None if one of the two queries does more than compute a result for each
+        group.
     """
     from sqlglot import exp
 
@@ -71,7 +72,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
 
 
 def _are_mergeable(select: Node, inner: Node) -> bool:
-    """Return whether an outer query computes a row from each inner group."""
+    """Return whether an outer query computes one row from each inner group."""
     from sqlglot import exp
 
     inner_clauses = {name for name, value in inner.args.items() if value}

@@ -1,4 +1,4 @@
-"""Runs the query of a statement on its released tables, in an empty DuckDB.
+"""Run the query of a statement on its released tables, in an empty DuckDB.
 
 The database reaches no file, no network and no variable of Python. The tables of the database
 contain only public groups of the selections and released numbers.
@@ -33,7 +33,7 @@ ReleasedColumns = Mapping[str, Array]
 
 
 def set_keys(selection: Selection, grouping: Sequence[int]) -> list[list[object]]:
-    """Return the group keys of a grouping set, as one list per group column."""
+    """Return the keys of a grouping set's groups, as one list per group column."""
     along = selection.group_keys(grouping, selection.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     columns: list[list[object]] = []
@@ -60,7 +60,7 @@ def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[
 
     Args:
         statement: the statement.
-        answers: for every selection its columns of answers, and the columns with the ends of their
+        answers: for each selection, the columns of answers and the columns with the ends of their
             intervals.
 
     Raises:
@@ -148,7 +148,7 @@ def _key_array(keys: Sequence[object]) -> Any:
 
 
 def _text(key: object) -> str:
-    """Convert a group key to text, with truth values as SQL writes them."""
+    """Convert a group key to text; truth values are written as in SQL."""
     if isinstance(key, bool):
         return str(key).lower()
     return str(key)

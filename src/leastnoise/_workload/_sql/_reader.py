@@ -1,4 +1,4 @@
-"""Translates the syntax tree of one SQL statement to a `Statement`.
+"""Translate the syntax tree of one SQL statement to a `Statement`.
 
 A statement may consist of nested queries. A SELECT over the rows is released (`_selection`);
 DuckDB computes every query that selects from its answer. A subquery that only filters, renames or
@@ -62,11 +62,11 @@ _ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with"
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query in WITH, or a subquery in FROM, and the queries it may name.
+    """A query in WITH, or a subquery in FROM, and the queries that it may name.
 
     Attributes:
         tree: its syntax tree.
-        queries: the queries before it, which it may name.
+        queries: the earlier queries, which this query may name.
     """
 
     tree: Node
@@ -205,7 +205,7 @@ class StatementReader:
     ) -> ComputedQuery | None:
         """Merge a SELECT with a grouped query, and translate it.
 
-        The result is None if they cannot be merged.
+        The result is None if the two cannot be merged.
         """
         inner_queries = self._queries_of(query.tree, query.queries)
         inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
@@ -268,7 +268,7 @@ class StatementReader:
     def _add_selection(self, selection: Selection) -> int:
         """Add a released table, and return its number.
 
-        Equal tables have one number.
+        Equal tables have the same number.
         """
         if selection not in self._selections:
             self._selections.append(selection)
@@ -547,7 +547,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Return whether an aggregate counts all rows, or the unit column."""
+    """Return whether an aggregate counts all rows, or counts the unit column."""
     from sqlglot import exp
 
     argument = aggregate.this
@@ -681,9 +681,10 @@ def _refuse_changed_stars(inner: Node) -> None:
 
 
 def _replace_inner_columns(merged: Node, inner: Node, *, has_star: bool) -> None:
-    """Write the subquery's definitions for its columns in an outer query, in place.
+    """Replace columns of a subquery by their definitions in an outer query.
 
-    Columns of joined tables, and names of the outer query in ORDER BY, stay.
+    The outer query is changed in place. Columns of joined tables, and its own names in ORDER BY,
+    are not replaced.
     """
     from sqlglot import exp
 
@@ -749,7 +750,7 @@ def _without_star(select: Node, inner: Node) -> list[Node]:
 def _resolved(
     column: Node, relations: Mapping[str, list[OutputColumn]]
 ) -> tuple[str, int, OutputColumn] | None:
-    """Find the query in FROM that a column belongs to, and its position there."""
+    """Return the query in FROM that has a column, and the column's position."""
     for name, columns in relations.items():
         if column.table and column.table.lower() != name:
             continue

@@ -1,4 +1,4 @@
-"""Rewrites items of FROM that do not select rows of the source.
+"""Rewrite items of FROM that do not select rows of the source.
 
 Constants, such as the dates in ``WITH params AS (SELECT DATE '2026-01-01' AS first_day)``, replace
 the columns that name them. A join of rows with groups that another query selects becomes a
@@ -201,7 +201,7 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
     """Rewrite joins with selected groups as conditions ``key IN (...)``.
 
     A row matches at most one group, so ``JOIN (SELECT key ... GROUP BY key LIMIT 5) t ON key =
-    t.key`` keeps the rows whose key is one of them.
+    t.key`` keeps the rows whose key is among the keys of these groups.
 
     Args:
         select: a SELECT from rows.
@@ -231,7 +231,7 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
 
 
 def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
-    """Return, for each key of a joined grouped query, the equated column."""
+    """Return the column that a join equates with each key of a grouped query."""
     from sqlglot import exp
 
     has_other_form = join.args.get("side") or join.args.get("method")
@@ -246,7 +246,7 @@ def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
 
 
 def _compared_keys(join: Node, names: Collection[str]) -> dict[str, Node] | None:
-    """Return the column that a join equates with each key; None if not all.
+    """Return the column that a join equates with each key, or None.
 
     Args:
         join: the join, with USING or ON.
@@ -285,7 +285,7 @@ def _own_and_key(term: Node, alias: str, names: Collection[str]) -> tuple[Node, 
 
 
 def _are_all_keys(tree: Node, outputs: Mapping[str, Node], keys: Collection[str]) -> bool:
-    """Return whether a query's only grouping set consists of the given keys."""
+    """Return whether a query has one grouping set, which consists of given keys."""
     from sqlglot import exp
 
     groups = {
@@ -323,7 +323,7 @@ def _replace_keys(select: Node, join: Node, keys: dict[str, Node]) -> None:
 
 
 def _membership(join: Node, keys: dict[str, Node]) -> Node:
-    """Return the condition that a row's keys are among those a query selects."""
+    """Return the condition that a row's keys are among the keys of a query."""
     from sqlglot import exp
 
     alias = join.alias_or_name

@@ -1,7 +1,8 @@
-"""Rewrites means over units, such as AVG over the number of rows of each unit.
+"""Rewrite means over units, such as AVG over the number of rows of each unit.
 
 The number of rows of a single unit is never published. The mean of these numbers is the number of
-rows divided by the number of units. The sum of the units' numbers of rows is the number of rows.
+rows divided by the number of units, because the numbers of rows of all units add up to the number
+of rows.
 """
 
 from leastnoise._workload._sql._expression_values import Node

@@ -1,4 +1,4 @@
-"""Translates one SELECT over the rows to a released table and a query on it.
+"""Translate one SELECT over the rows to a released table and a query on it.
 
 Its groups and aggregates are released as a table. DuckDB computes the other parts of the statement
 from that table: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY
@@ -82,7 +82,8 @@ class ComputedQuery:
 
     Attributes:
         select: the syntax tree.
-        columns: the columns of its result; the two ends follow a column with an interval.
+        columns: the columns of its result; a column that has an interval is followed by its two
+            ends.
     """
 
     select: Node
@@ -153,7 +154,7 @@ class SelectionReader:
         self.exp = exp
 
     def read(self) -> ComputedQuery:
-        """Translate the SELECT to a query on a released table; collect errors."""
+        """Translate the SELECT to a query on a released table, and collect errors."""
         check_clauses(self.select, self.faults, _CLAUSES)
         boxes = self._where()
         self._condition = hull(self.columns.domain, boxes)
@@ -188,7 +189,7 @@ class SelectionReader:
         return ComputedQuery(query, columns)
 
     def _within_published_groups(self, boxes: Boxes) -> Boxes:
-        """Leave out the parts of several boxes that are in no published group.
+        """Leave out those parts of several boxes that are in no published group.
 
         Fewer boxes remain, so fewer tables are measured. Under GROUP BY a, for example, rows
         without a are not published, and ``a IS NOT NULL OR b IS NOT NULL`` is true for all other
@@ -314,10 +315,10 @@ class SelectionReader:
         return list(dict.fromkeys(sets))
 
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Add the columns that conditions with subqueries need to GROUP BY.
+        """Extend GROUP BY by columns that conditions with subqueries need.
 
-        The subqueries select released groups. The rows are then also grouped by these columns, and
-        the answers are added up over the groups that the condition keeps.
+        These subqueries select released groups. The rows are then also grouped by these columns,
+        and the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
@@ -416,8 +417,9 @@ class SelectionReader:
     def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
         """Return the indices of an expression's group columns; none if it is invalid.
 
-        An expression of several attributes has the groups of its largest parts that are each about
-        one attribute. Answers of groups with equal values of the expression are then added up.
+        An expression of several attributes is divided into its largest parts that use one attribute
+        each, and the groups of these parts are used. Answers of groups with equal values of the
+        expression are then added up.
         """
         self._written_groups.append(node)
         parts = [node]
@@ -470,7 +472,7 @@ class SelectionReader:
                 yield from self._parts_of_one_attribute(clause, child)
 
     def _check_is_value(self, clause: str, part: Node) -> None:
-        """Raise if a subquery compares a column whose cells have several values.
+        """Raise if a subquery compares a column with cells of several values.
 
         The groups of such a column have labels, but no values that can be compared.
         """
@@ -638,7 +640,7 @@ class SelectionReader:
         return None
 
     def _window_frame(self, window: Node) -> WindowFrame | None:
-        """Return the order and the ends of a window of groups; None if unsupported.
+        """Return the order and the ends of a window of groups, or None.
 
         LAG, LEAD and a running SUM use such a window. Its groups are along one attribute, and all
         other attributes partition it.
@@ -783,7 +785,7 @@ class SelectionReader:
         return self._aggregates.expression(node)
 
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:
-        """Return MIN, MAX or ANY_VALUE if each group has only one value; else None.
+        """Return the value of MIN, MAX or ANY_VALUE if each group has only one.
 
         The argument is a column with one value in each group, such as the region of a shop. In
         ORDER BY, it may also be the column whose ranges are the groups.
@@ -1013,10 +1015,10 @@ class SelectionReader:
 
 
 def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
-    """Return the first and last group of a window, relative to the current one.
+    """Return the first and the last group of a window, counted from the present.
 
-    The result is None for other windows. The window of LAG and LEAD is one group. The window of a
-    running SUM ends at the current group.
+    The result is None for other windows. The window of LAG and LEAD consists of one group. The
+    window of a running SUM ends at the current group.
     """
     from sqlglot import exp
 
@@ -1123,7 +1125,7 @@ def _without_function(window: Node, exp: Any) -> Node:
 
 
 def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the grouping sets of ROLLUP: all columns, all but the last, ..."""
+    """Return ROLLUP's grouping sets: all columns, all columns but the last, ..."""
     return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
 
 

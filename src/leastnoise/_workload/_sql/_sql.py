@@ -1,9 +1,9 @@
-"""SQL front end: statements with SELECT and GROUP BY become one workload.
+"""Translate SQL statements with SELECT and GROUP BY to one workload.
 
 A text is split into statements, and each statement is read over the domain (`_reader`).
 Conditions and groups are computed for every value that a column can hold (`_expression_values`). If
-an answer counts nulls or values outside the domain, their attribute gets a cell for them. This does
-not depend on data. Then each statement requests its tables (`_statement`).
+an answer counts nulls or values outside the domain, their attribute gets a cell for them, whatever
+the data are. Then each statement requests its tables (`_statement`).
 """
 
 import datetime as dt
@@ -211,7 +211,7 @@ def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]
     """Give statements a common domain that has all cells and levels they need.
 
     Attributes get cells for nulls and for values outside the domain if a statement counts these.
-    Every group column with a name becomes a level, unless there is a level of this name.
+    Every group column that has a name becomes a level, unless a level of this name exists.
     """
     return _with_levels(_with_cells(statements))
 
@@ -249,7 +249,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
 
 
 def _is_like_a_level(domain: Domain, group: GroupColumn) -> bool:
-    """Return whether the groups of a column could be a new level.
+    """Return whether a new level could have the groups of a column.
 
     In a level, each cell for nulls or outside values is a separate group.
     """

@@ -1,4 +1,4 @@
-"""Defines SQL statements as released tables and a query on them.
+"""Define SQL statements as released tables and a query on them.
 
 Groups and conditions refer to the parts of a column
 (`leastnoise._workload._sql._expression_values.ColumnParts`). The parts are its regular cells,
@@ -108,7 +108,7 @@ def place_groups(
 
     Args:
         kind: the attribute.
-        keys: for every column of groups its value in every part.
+        keys: for every column of groups, the values of the column in the parts.
         counted_parts: the parts whose rows are counted; None for all parts.
 
     >>> place_groups(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)], None).keys
@@ -137,7 +137,7 @@ def place_groups(
 
 
 def published_parts(kind: Kind, keys: Sequence[Sequence[object]]) -> frozenset[int]:
-    """Return the parts of a column whose rows are in a published group.
+    """Return the parts of a column whose rows a published group contains.
 
     >>> sorted(published_parts(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)]))
     [0, 1]
@@ -177,7 +177,7 @@ def _published_groups(
 
 
 def _is_required(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
-    """Return whether a group has regular cells or a value, so it must have cells."""
+    """Return whether a group must have cells: it has regular cells or a value."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
@@ -252,7 +252,7 @@ class Selection:
     combinations: tuple[AnswerExpression, ...] = ()
 
     def placements(self, grouping: Sequence[int], condition: CellBox) -> dict[str, Placement]:
-        """Return, by attribute, the cells of each group of a grouping set.
+        """Return the cells of each group of a grouping set, by attribute.
 
         Args:
             grouping: the columns of groups in the set, as indices of ``groups``.
@@ -270,12 +270,12 @@ class Selection:
         return placements
 
     def group_keys(self, grouping: Sequence[int], condition: CellBox) -> dict[str, tuple[Key, ...]]:
-        """Return, by attribute, the keys of the groups of a grouping set."""
+        """Return the keys of the groups of a grouping set, by attribute."""
         placements = self.placements(grouping, condition)
         return {name: placement.keys for name, placement in placements.items()}
 
     def query_sets(self, grouping: Sequence[int], condition: CellBox) -> dict[str, QuerySet]:
-        """Return, by attribute, the query set that a grouping set requires.
+        """Return the query sets that a grouping set requires, by attribute.
 
         Raises:
             InputError: a part of a column needs a cell that the domain does not have.
@@ -290,7 +290,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, the parts that need a separate cell.
+        """Return the parts that need a separate cell, by attribute.
 
         These are "null", "outside" or both.
         """
@@ -325,7 +325,7 @@ class Selection:
         return self.workload_of_sets(aggregate, sets, weight)
 
     def r_squared_workload(self, aggregate: Aggregate, grouping: Sequence[int]) -> Workload:
-        """Return the workload of R^2 of an aggregate's two measures, for one grouping set."""
+        """Return the workload of R^2 of an aggregate's two measures, for a grouping."""
         sets = self.query_sets(grouping, self.condition_of(aggregate))
         of, on = in_domain_order(self.domain, (aggregate.of, aggregate.on))
         return r_squared_queries(self.domain, of, on=[on], by=sets)
@@ -399,8 +399,8 @@ class OutputColumn:
         group: the column of GROUP BY that it shows unchanged; None for any other.
         aggregates: the aggregates that determine it.
         has_noise: whether it depends on noisy answers.
-        has_interval: whether the ends of an interval can be computed. They can for an aggregate,
-            and for a monotone function of one aggregate.
+        has_interval: whether the ends of an interval can be computed. This is possible for an
+            aggregate, and for a monotone function of one aggregate.
     """
 
     name: str
@@ -420,8 +420,8 @@ class Statement:
         selections: the tables that are released for it.
         query: the query on the released tables, in the SQL of DuckDB. `table_name` names the
             tables, and `group_column`, `answer_column` and others name their columns.
-        columns: the columns of its answer. In the answer to ``query`` the two ends follow a column
-            with an interval.
+        columns: the columns of its answer. In the answer to ``query``, a column that has an
+            interval is followed by its two ends.
     """
 
     text: str
@@ -449,7 +449,7 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return, by attribute, the parts that need a separate cell.
+        """Return the parts that need a separate cell, by attribute.
 
         These are "null", "outside" or both.
         """

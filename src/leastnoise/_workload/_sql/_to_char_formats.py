@@ -1,4 +1,4 @@
-"""Translates PostgreSQL's TO_CHAR with a format to functions of DuckDB.
+"""Translate PostgreSQL's TO_CHAR with a format to functions of DuckDB.
 
 A format is a sequence of three kinds of parts: patterns such as ``YYYY`` and ``Mon``, texts in
 double quotes, and other characters. Other characters are copied.
@@ -102,8 +102,8 @@ def _plain_format(match: re.Match[str]) -> str | None:
 def _formatted_by_functions(call: Node, match: re.Match[str]) -> Node:
     """Return SQL functions for a date pattern that has no format code.
 
-    Patterns without a format code are the quarter, and names of months or days in upper or lower
-    case or padded with blanks.
+    These patterns are the quarter, and names of months or days that are in upper case, in lower
+    case, or padded with blanks.
     """
     from sqlglot import exp
 
@@ -135,5 +135,5 @@ def _time_text(call: Node, duckdb_format: str) -> Node:
 
 
 def _as_time(call: Node) -> Node:
-    """Return a copy of the expression that is formatted."""
+    """Return a copy of the time expression that TO_CHAR formats."""
     return call.this.copy()
