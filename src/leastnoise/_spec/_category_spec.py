@@ -44,7 +44,7 @@ def read_category_searches(
     folder: Path,
     found_categories: Mapping[str, FoundCategories],
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
-    """Return the domain with the categories of finished searches, and all searches."""
+    """Add found categories to a domain; return the domain and all searches."""
     searches = []
     kinds = {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
@@ -81,9 +81,9 @@ def read_category_searches(
 def plan_category_searches(
     searches: Sequence[CategorySearch], privacy: Privacy | Least
 ) -> dict[str, CategoryPlan]:
-    """Return the plan of each search, by attribute.
+    """Plan each search for categories; the keys are the names of attributes.
 
-    The result is empty for a budget that is to be the least for the targets.
+    The result is empty if the spec asks for the least budget that meets its targets.
     """
     full_privacy = stated_privacy(privacy)
     return {
@@ -96,10 +96,10 @@ def plan_category_searches(
 
 
 def check_category_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Raise InputError unless the budget allows the searches for categories.
+    """Raise InputError unless the spec's budget allows its category searches.
 
-    An InputError is also raised if found categories came from another search than the search that
-    the spec requests.
+    An InputError is also raised if found categories come from a search that differs from the
+    requested one.
     """
     full_privacy = stated_privacy(privacy)
     for search in searches:

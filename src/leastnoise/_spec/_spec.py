@@ -208,9 +208,10 @@ class Spec:
 
     @property
     def planned_privacy(self) -> Privacy | Least:
-        """The privacy of the plan, without the budget of searches and guard.
+        """The privacy of the plan, without the budgets of searches and of the guard.
 
-        If the budget is to be the least for the targets, the budget of the guard is added later.
+        If the spec asks for the least budget that meets its targets, the budget of the guard is
+        added later.
         """
         full_privacy = stated_privacy(self.privacy)
         if full_privacy is None:
@@ -222,7 +223,7 @@ class Spec:
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """The privacy that must still be paid for: finished searches are left out."""
+        """The privacy that is still to be paid for, without finished searches."""
         full_privacy = stated_privacy(self.privacy)
         if full_privacy is None:
             return self.privacy
@@ -299,9 +300,9 @@ def read_spec(
 
     Args:
         path: the TOML file.
-        categories: by attribute, categories that a search found and did not write to a file.
+        categories: categories that a search found and did not write to a file, by attribute.
         statements: a file of SQL statements that replace ``[[workload]]``.
-        bounds: by name, bounds that a search found and did not write to a file.
+        bounds: bounds that a search found and did not write to a file, by name.
 
     Returns:
         The spec: source, workload, privacy and output as typed values.
@@ -392,10 +393,10 @@ def spec_from_table(
         table: the parts of the spec by name.
         folder: the folder to which relative paths are relative.
         name: the name of the spec in messages.
-        categories: by attribute, categories that a search found but that no file has yet.
+        categories: categories that a search found and that are not in a file yet, by attribute.
         statements_file: the file with the SQL statements of the workload, for messages; None if
             they are in the table.
-        bounds: by name, bounds that a search found but that no file has yet.
+        bounds: bounds that a search found and that are not in a file yet, by name.
     """
     _refuse_blanks(name, table)
     parts = _check_parts(name, table)
@@ -457,7 +458,7 @@ class _SourcePart:
     Attributes:
         path: a file or folder with the data, or None.
         table: a database table with the data, or None.
-        layout: the delimiter, encoding and header of CSV files.
+        layout: the delimiter, the encoding and the header setting of CSV files.
         reading: how texts become values, as arguments of `Reading`.
         joins: the arguments of `Joined` for each further table, in order.
         today: the day of CURRENT_DATE in SQL, as text; None if not stated.
@@ -571,7 +572,7 @@ def _read_queries(
     source: _SourcePart,
     statement_files: Mapping[int, str],
 ) -> _QueriesPart:
-    """Read [[workload]]; SQL statements also need the unit in [privacy]."""
+    """Read [[workload]]; SQL statements are read with the unit in [privacy]."""
     unit = read_unit_attributes(domain, unit_setting)
     settings = SqlSettings(
         unit=unit[0] if unit else None,
@@ -727,7 +728,7 @@ def _check_directories(searches: Sequence[CategorySearch | BoundsSearch]) -> Non
 def _paid_search_facts(
     searches: Sequence[CategorySearch | BoundsSearch],
 ) -> tuple[SearchFacts, ...]:
-    """Return the facts about each paid search that a release publishes."""
+    """Return the facts that a release publishes about each paid search."""
     return tuple(
         search.result.search_facts()
         for search in searches
@@ -815,7 +816,7 @@ def _read_survey(
 
 
 def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
-    """Replace names of public files in a rule of [survey] by their numbers."""
+    """Replace the names of public files in a [survey] rule by the files' numbers."""
     if not isinstance(rule, Mapping):
         return rule
     numbers: dict[str, Any] = {}
@@ -989,7 +990,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how texts of unit keys and join keys are read, from [source]."""
+    """Return the rules of [source] by which texts of unit and join keys are read."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 

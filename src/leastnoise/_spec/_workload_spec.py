@@ -46,9 +46,9 @@ None where every row is a unit.
 
 
 def load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
-    """Replace names of SQL files in workload entries by the contents of the files.
+    """Replace names of SQL files in workload entries by the files' contents.
 
-    Also return the names of these files, by number of the entry, counted from 1.
+    The function also returns the names of these files, by the number of the entry, counted from 1.
     """
     if not isinstance(entries, list):
         return entries, {}
@@ -131,7 +131,7 @@ def _read_statements(
     settings: SqlSettings,
     statement_files: Mapping[int, str],
 ) -> list[list[Statement]]:
-    """Parse the SQL of each workload entry; raise all faults together."""
+    """Parse the SQL of each workload entry; report all faults in one error."""
     statements: list[list[Statement]] = []
     faults: list[str] = []
     for number, entry in enumerate(entries, 1):
