@@ -176,7 +176,7 @@ def plan(
             `Least` and for the objective "worst"; `target_errors` shows which targets a plan meets.
         seconds: how many CPU seconds of one core "auto" may take, approximately. The time of each
             strategy is an estimate, so the plan is the same on every machine. The plan names the
-            searches that were ended because they took ten times as long as estimated. A strategy
+            searches that were ended because planning took ten times these seconds. A strategy
             whose error reaches the lower bound may take four times as long. With more seconds the
             error may be smaller; `compare` lists the strategies that were left out.
         guard: the share of the budget, such as "1/100", that pays for the guard of `release`; the
