@@ -143,7 +143,7 @@ class PairCovariances:
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
-    """Reshape the values of a product's queries to one axis for each of ``names``.
+    """Reshape values of a product's queries to one axis for each of ``names``.
 
     The axis of an attribute that the product lacks has length 1.
     """

@@ -356,7 +356,7 @@ def _cell_quantile(
 
 
 def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
-    """Return the half width of the intervals of products, in standard errors.
+    """Return the half width of intervals of answers, in standard errors.
 
     For cells of tables with K-norm noise, the half width is the larger of two quantiles: the
     quantile of the normal distribution and the quantile of a cell. For all other answers, the

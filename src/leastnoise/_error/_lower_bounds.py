@@ -7,11 +7,11 @@ noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the sq
 (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W. All functions in this file
 return the nuclear norm divided by sqrt(n), which is finite for domains of any size. The workload
 matrix of several tables is split by orthogonal projectors. Projectors on the left select tables
-(products), and projectors on the right select residual subspaces tau. Every tau is assigned to one
-part of the union. The joint Gram matrix of all marginals is a multiple of the identity on every
-tau. Every other product is assigned the tau of all its attributes. One product can be assigned all
-tau within its attributes instead. For a unit of several rows, each part is multiplied by k or
-kappa.
+(products), and projectors on the right select residual subspaces tau. Every residual subspace tau
+is assigned to one part of the union. The joint Gram matrix of all marginals is a multiple of the
+identity on every tau. Every other product is assigned the tau of all its attributes. Instead, one
+product can be assigned all tau within its attributes. If a unit has several rows, each part is
+multiplied by k or kappa.
 """
 
 import itertools
@@ -162,8 +162,8 @@ def nuclear_norm(
     The bound equals the nuclear norm for marginals and for single products. It also equals the
     nuclear norm for nested levels, unless the levels of several attributes are very large. Sums are
     in units of the largest value that one row can add. So a row changes sums and counts by at most
-    1. If ``with_cell_weights``, cells in unequal groups are multiplied by the roots of weights of
-    mean 1.
+    1. If ``with_cell_weights`` is True, cells in unequal groups are multiplied by the square roots
+    of weights whose mean is 1.
 
     Args:
         products: the tables of one quantity.
@@ -210,9 +210,9 @@ def _norms_with_levels(
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
     """Return norms of tables with levels by residual space, and of other tables.
 
-    Tables of levels share residual spaces, so they have one common norm. If their spaces cannot be
-    joined, tables of levels on the same attributes have a common norm. Every other table has a
-    separate norm.
+    Tables of levels share residual spaces, so they have one common norm. If the residual spaces of
+    levels cannot be joined, tables of levels on the same attributes have a common norm. Every other
+    table has a separate norm.
     """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []
@@ -264,7 +264,7 @@ def _spaces_can_be_joined(
 
 
 def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
-    """Return a table's nuclear norm without total, as a whole, and of its total."""
+    """Return a table's nuclear norms: without the total, whole, total only."""
     return _TableNorms(
         product.attributes,
         _product_norm(product, norm_factor, centred_nuclear_norm),
@@ -374,7 +374,7 @@ def _level_norms(
     *,
     with_total: bool,
 ) -> dict[Names, float]:
-    """Return the nuclear norm of level tables in each residual space.
+    """Return the nuclear norm of tables with levels in each residual space.
 
     The key of a residual space is the tuple of attributes along which it excludes the total.
     """
@@ -819,7 +819,7 @@ def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
 def _ends_of_independent_values(
     measures: Mapping[str | None, Measure | None],
 ) -> dict[str | None, tuple[float, float]]:
-    """Return the ends of quantities whose values are independent of each other.
+    """Return the ends of the ranges of quantities with independent values.
 
     Only rows of the largest weight are considered. If a measure occurs with and without
     weights, in squares and in products, the result has only its first occurrence. The ends are
@@ -854,9 +854,10 @@ def _ends_of_independent_values(
 
 
 def _norm_at_best_shares(weights: FloatArray, larger: FloatArray, smaller: FloatArray) -> float:
-    """Return the largest bound of `_joint_norm` over the shares of values at their larger ends.
+    """Maximise the bound of `_joint_norm` over the shares of larger ends.
 
-    The search varies the share of one quantity after the other, with the other shares fixed.
+    The share of a quantity is the part of its values that are at its larger end. The search varies
+    the share of one quantity after the other, with the other shares fixed.
 
     Args:
         weights: the norm of each quantity.

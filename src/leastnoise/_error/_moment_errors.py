@@ -89,7 +89,7 @@ class MomentScales:
 
     @property
     def widths(self) -> FloatArray:
-        """The amount of each variable that corresponds to a change of u by 1."""
+        """For each variable, the change in its own units if u changes by 1."""
         return np.asarray(self.reaches * self.units)
 
     def noise(self, stds: Mapping[Entry, FloatArray | float], extra_width: float = 0) -> FloatArray:
@@ -231,7 +231,7 @@ def covariance_gradient(moments: FloatArray, first: int, second: int) -> Gradien
 def correlation_gradient(moments: FloatArray, first: int, second: int) -> Gradient:
     """Return the correlation of two variables with its derivatives.
 
-    Their variances must be above 0.
+    The variances of the two variables must be above 0.
     """
     covariance = covariance_gradient(moments, first, second)
     variances = [covariance_gradient(moments, row, row) for row in (first, second)]
@@ -349,9 +349,9 @@ def public_eigenvalue(scales: MomentScales) -> float:
 
 
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
-    """Return the map that converts coefficients of u to the units of the measures.
+    """Return the map that converts regression coefficients to units of measures.
 
-    The map is affine.
+    Regressions are computed for scaled values u. The map is affine.
 
     Returns:
         Two arrays: a matrix that multiplies the coefficients of u, with a row for the intercept and

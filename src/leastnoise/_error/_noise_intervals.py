@@ -36,7 +36,7 @@ def checked_level(value: object) -> float:
 def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     """Return the variance of one noise draw, in squared units of the query.
 
-    ``scale`` is in these units, and the noise is a multiple of 1 / ``grid``.
+    ``scale`` is in the units of the query, and the noise is a multiple of 1 / ``grid``.
     """
     # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
@@ -126,8 +126,8 @@ def ratio_interval(
 class ConstrainedLeastSquares:
     """Least squares under the constraint that some unknowns are 0.
 
-    ``covariance`` is the covariance of the constrained estimates. To compute a remaining unknown,
-    subtract the multiples ``coefficients`` of the excluded unknowns.
+    ``covariance`` is the covariance of the constrained estimates. To get the constrained estimate
+    of an unknown, subtract the excluded unknowns times ``coefficients``.
     """
 
     kept: BoolArray
@@ -136,7 +136,7 @@ class ConstrainedLeastSquares:
 
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
-        """Return the constrained problem from an unconstrained covariance."""
+        """Create the constrained problem from the unconstrained covariance."""
         # Let i be the kept cells and o the other cells. The estimates are x_i - C_io C_oo^-1 x_o
         # with the covariance C_ii - C_io C_oo^-1 C_oi. This is least squares on the same
         # measurements without the columns of the other cells.

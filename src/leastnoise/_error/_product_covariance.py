@@ -133,7 +133,7 @@ class ProductCells(Cells):
     def _shared(self) -> dict[Names, FloatArray]:
         """The residual components of attribute sets that many blocks contain.
 
-        One pass over the blocks computes them.
+        One pass over the blocks computes all of these components.
         """
         frequent = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in frequent}
@@ -223,7 +223,7 @@ class ProductCells(Cells):
     ) -> dict[Positions, FloatArray]:
         """Return the sums that blocks of equal shape add to residual components.
 
-        The result has all requested tau, and possibly others.
+        The result has all requested attribute sets tau, and possibly others.
         """
         block = self.measured[block_indices[0]].block
         if len(requested) == 1:
@@ -355,7 +355,7 @@ def _positions(names: Names, tau: Names) -> Positions:
 class ScaledInverse(NamedTuple):
     """The inverse 1 / lambda(tau) for tables without levels.
 
-    It has some of the methods of `LevelInverse`.
+    The class has some of the methods of `LevelInverse`.
     """
 
     precision: float
@@ -513,9 +513,10 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _split_queries(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the level queries of a product, the other names, and the other queries.
+        """Split a product's queries into queries on levels and other queries.
 
-        If no attribute has levels, the level queries are only the total.
+        The result has the level queries, and the names and the queries of the other attributes. If
+        no attribute has levels, the level queries are only the total.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
         if self.leveled_attribute is None:

@@ -287,7 +287,7 @@ def largest_relative_derivatives(statistic: Statistic, domain: Domain) -> FloatA
 
     Sums are in their own units, for a group of one row. The result is in the order of the sums.
     Some sums do not affect the error of a regression if the means are in the middle of the bounds.
-    So the derivatives are the largest over means in and around the middle.
+    So the result has the largest derivatives over means in and around the middle of the bounds.
     """
     scales = statistic_scales(statistic, domain)
     relative: list[FloatArray] = []

@@ -388,7 +388,8 @@ class _Precisions:
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
     """Return the inverse Gram matrix of the strategy along each attribute.
 
-    Equal factors get the same object. Tables with equal bases are recognised by this object.
+    Equal factors get the same object. Tables with equal bases are recognised because they share
+    this object.
     """
     measured: dict[object, GramInverse] = {}
     for factor in factors.values():
@@ -434,7 +435,7 @@ class CentredSumCovariance(Covariance):
 
     @property
     def solver_cells(self) -> int:
-        """The number of joint cells of the linear solver, or of the larger of two."""
+        """The largest number of joint cells of the linear solvers in use."""
         return max(self.centred_sums.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
@@ -500,7 +501,7 @@ def evaluate_plan(
     public_counts: Exact = (),
     earlier: Sequence[EarlierRelease] = (),
 ) -> LinearPlan:
-    """Compute the errors and the lower bound of measurements, and return the plan.
+    """Compute the errors and the lower bound of measurements; return the plan.
 
     Args:
         workload: the queries to answer.
