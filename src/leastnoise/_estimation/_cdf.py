@@ -723,7 +723,7 @@ def quantiles(
     level: float = 0.95,
     weighted_by: str | None = None,
 ) -> Quantiles:
-    """Estimate quantiles of a numeric attribute by group, without new cost.
+    """Estimate quantiles of a numeric attribute by group, without further cost.
 
     Args:
         source: an estimate or a release; it costs no budget.

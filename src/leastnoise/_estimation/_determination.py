@@ -1,4 +1,4 @@
-"""Coefficients of determination R^2 by group, of regressions on several predictors."""
+"""Coefficients of determination R^2 of regressions, by group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Determination(GroupIntervals):
     """The share of the variance of a measure that a regression explains.
 
     This share is R^2, the coefficient of determination, of the least-squares regression with
-    intercept. It describes the rows that have values of all the measures, not a population. Arrays
+    intercept. R^2 describes the rows that have values of all the measures, not a population. Arrays
     have the shape of the groups along ``by``.
 
     Attributes:
@@ -158,7 +158,7 @@ def r_squared(
 def expected_determination(
     plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
 ) -> FloatArray:
-    """Return the expected half widths of intervals of R^2, before any data.
+    """Compute the expected half widths of intervals of R^2, without data.
 
     Args:
         plan: the plan.
@@ -195,7 +195,7 @@ def determination_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
     """Return the factor of interval widths, and whether R^2 is clear of noise.
 
-    The normal equations must meet the same conditions as for coefficients.
+    The normal equations must meet the same conditions as for the coefficients of a regression.
     """
     eigenvalue = smallest_eigenvalue(estimated.moments)
     half_width = estimated.half_width(eigenvalue)

@@ -66,7 +66,7 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
 
 
 def spread_evenly(run_counts: FloatArray, run_lengths: IntArray) -> FloatArray:
-    """Return cells such that each run's count is divided evenly among its cells."""
+    """Divide each run's count evenly among the cells of the run."""
     return np.repeat(run_counts / run_lengths, run_lengths)
 
 
@@ -263,7 +263,7 @@ def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePoste
 class Posterior:
     """The posterior of all cells, given measured block levels and buckets.
 
-    The first step measured the levels, the second step the buckets.
+    The first step measured the levels, and the second step measured the buckets.
 
     Attributes:
         halving: the tree of aligned blocks, each with the difference of its halves.
@@ -366,7 +366,10 @@ class _PosteriorErrors:
         self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
     def _split(self, rows: Any) -> list[FloatArray]:
-        """Return ``rows`` times V R' for each V: as fitted, of noise, of total error."""
+        """Return ``rows`` times V R' for three covariance matrices V.
+
+        V is as fitted, of the noise, or of the total error; R has the queries of the second step.
+        """
         return np.split((rows @ self._crossed).toarray(), 3, axis=1)
 
     def variances(self, rows: Any) -> FloatArray:

@@ -179,7 +179,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 
 def _require_count(plan: Measurements, measure: str) -> str:
-    """Return the measure that counts a measure's values; raise if unmeasured."""
+    """Return the measure that counts another's values; raise if unmeasured."""
     number = plan.domain.count_of(measure)
     if number is not None and equations(plan, measure) and equations(plan, number):
         return number

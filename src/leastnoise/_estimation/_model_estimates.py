@@ -288,8 +288,8 @@ class ModelEstimator:
 
     The estimates are moved towards the tables where this reduces the error.
 
-    ``requested`` has the widest requested tables. The estimates are moved only if all of these
-    tables were measured.
+    ``requested`` has the requested tables that no other requested table contains. The estimates are
+    moved only if all of these tables were measured.
     """
 
     measured: NoisyTables
@@ -420,7 +420,7 @@ class ModelEstimator:
 
     @cached_property
     def _is_fully_measured(self) -> bool:
-        """Whether all of the widest requested tables were measured.
+        """Whether all tables in ``requested`` were measured.
 
         Tables of up to two attributes need no check, because every pair of attributes with several
         cells is measured.
@@ -533,9 +533,9 @@ class ModelEstimator:
     ) -> FloatArray:
         """Return the largest minus the smallest possible count of each cell.
 
-        A cell has at most as many rows as each of its values. It has at least the rows of its bin
-        that exceed the largest possible counts of the other cells. The measured counts of values
-        are increased by two standard errors, because true counts may be larger.
+        A cell has at most as many rows as each value of its attributes. A cell has at least the
+        rows of its bin that exceed the largest possible counts of the other cells. The measured
+        counts of values are increased by two standard errors, because true counts may be larger.
 
         Args:
             names: the attributes of the table.
@@ -610,7 +610,7 @@ def _apply_public_facts(
 class ShrunkToModel:
     """Tables between the least-squares tables and a fitted mixture.
 
-    ``tables`` has the widest requested tables.
+    ``tables`` has the requested tables that no other requested table contains.
     """
 
     least_squares: Estimate
@@ -680,7 +680,7 @@ class ShrunkToModel:
 
     @cached_property
     def _relative_gaps(self) -> dict[Names, float]:
-        """For each component, the squared distance to the model over the mean one.
+        """The squared distance of each component from the model, over the mean.
 
         Only sets of several attributes are included. Each ratio is reduced by three standard
         errors, but not below 1.

@@ -539,8 +539,8 @@ def nnls(
 
     The cells are published in addition to the unbiased estimate.
 
-    Pass the covariance of least squares from the same measurements as ``covariance`` if it has been
-    computed. This covariance decides which queries can be answered.
+    If the least-squares covariance of the same measurements has already been computed, pass it as
+    ``covariance``. This covariance decides which queries can be answered.
     """
     plan = observation.measurements
     entries = equations(plan, measure, are_sums_centred=False)

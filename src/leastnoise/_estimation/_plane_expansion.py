@@ -261,7 +261,7 @@ class AdaptiveGridEstimate:
 
     @cached_property
     def _spread_cells(self) -> FloatArray:
-        """The cells such that each rectangle's count is divided evenly among them."""
+        """The cells if each rectangle's count is divided evenly among its cells."""
         cells = np.empty(len(self.order))
         cells[self.order] = np.repeat(self.counts / self.areas, self.areas)
         return cells.reshape(self.shape)

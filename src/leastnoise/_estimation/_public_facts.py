@@ -287,7 +287,7 @@ def apply_public_facts(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts] = (),
 ) -> FloatArray:
-    """Return a table with impossible cells set to 0 and public sums met.
+    """Set impossible cells of a table to 0, and scale it to the public sums.
 
     If the table is summed along an attribute, the sums equal the cells of the table without this
     attribute.

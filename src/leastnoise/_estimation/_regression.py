@@ -181,7 +181,7 @@ def regression(
 def expected_slope_margins(
     plan: Plan, statistic: Statistic, stds: Mapping[Entry, float], level: float
 ) -> dict[str, float]:
-    """Return the expected half widths of slopes' intervals, before any data.
+    """Compute the expected half widths of slopes' intervals, without data.
 
     Args:
         plan: the plan.

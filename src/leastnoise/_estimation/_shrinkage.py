@@ -74,7 +74,8 @@ class HalvingTree:
     def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:
         """Convert a vector of the total and block differences back to cells.
 
-        If bounded, no block is below 0 or above the block that contains it.
+        If the cells are bounded, no block has a count below 0, or above the count of the next
+        larger block.
         """
         if are_blocks_bounded:
             cells = np.maximum(vector[:1], 0.0)

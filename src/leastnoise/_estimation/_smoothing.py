@@ -154,8 +154,8 @@ def _estimate_divergence(observation: Observation, smoothed: "PosteriorMeans") -
 
     The mean inner product estimates the divergence in Stein's formula.
 
-    The noise changes the difference between the posterior means and the least-squares cells. It is
-    simulated a few times.
+    The noise changes the difference between the posterior means and the least-squares cells. The
+    noise is simulated a few times.
     """
     measurements = observation.measurements
     random = np.random.default_rng(_SEED)

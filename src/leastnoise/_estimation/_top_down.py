@@ -21,7 +21,7 @@ example the counties of a state). Each parent's cells are divided among its chil
    child's cells that other tables need are also rounded down or up. The objective of the linear
    program favours the nearest whole number for each cell. The sums over children are a nested
    family of sets, and so are the sums over cells. So the matrix of the program is totally
-   unimodular, and its vertices are whole.
+   unimodular, and its vertices have integer coordinates.
 
 Such a division always exists. If an impossible combination does not name the attribute of a step,
 its cells are already 0 in the parent. If an impossible combination names the attribute of a step

@@ -75,8 +75,8 @@ def _label_cells(
 def list_possible_cells(step: SplitStep, impossible: Sequence[Combination]) -> BoolArray | None:
     """Return whether each cell of the children may hold rows; None if all may.
 
-    A cell may hold rows if it contains a cell of the finest table that may. The result is None if
-    all cells may.
+    A cell may hold rows if it contains a cell of the finest table that may hold rows. The result is
+    None if all cells may.
     """
     if not impossible:
         return None

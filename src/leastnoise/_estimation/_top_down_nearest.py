@@ -73,7 +73,7 @@ class Components:
         return _apply_matrices(coordinates, [matrix.T for matrix in self.matrices])
 
     def coordinates_fixed_by(self, sums: SumConstraints) -> tuple[BoolArray, FloatArray]:
-        """Return whether sums fix each coordinate, and the values of fixed ones."""
+        """Return which coordinates the sums fix, and the values that they fix."""
         is_fixed = np.ones(len(self.weights), dtype=np.bool_)
         for along, position in zip(self.positions, sums.positions, strict=True):
             is_fixed &= along <= position
@@ -147,7 +147,7 @@ class LeastSquaresProblem:
 
     @cached_property
     def _fixed_coordinates(self) -> list[tuple[BoolArray, FloatArray]]:
-        """For each family of public sums, the coordinates that it fixes, and values."""
+        """The coordinates that each family of public sums fixes, with their values."""
         return [self.components.coordinates_fixed_by(sums) for sums in self.public_sums]
 
 

@@ -2,9 +2,9 @@
 
 A linear program rounds cells down or up such that children add up to their parent and other sums
 hold. The sums over children and the sums over the cells of a child are two nested families of sets.
-Therefore the matrix of the program is totally unimodular and its vertices are whole (Cox 1987). A
-parent with very many cells is divided twice: first among groups of its children, then among the
-children of each group.
+Therefore the matrix of the program is totally unimodular, and its vertices have integer coordinates
+(Cox 1987). A parent with very many cells is divided twice: first among groups of its children, then
+among the children of each group.
 """
 
 from collections.abc import Sequence

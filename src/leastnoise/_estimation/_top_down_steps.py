@@ -125,7 +125,7 @@ class SplitStep:
 
     @property
     def finest_positions(self) -> tuple[int, ...]:
-        """The chain position of the current groups of each other attribute."""
+        """For each other attribute, the chain position of its current groups."""
         return tuple(len(axis.chain) - 1 for axis in self.others)
 
     def label_groups(self, positions: Sequence[int]) -> IntArray:

@@ -7,9 +7,9 @@ bars cover the noise for this threshold. The bias is estimated from the noisy co
 which also determined the threshold. Every record between two candidate thresholds is assigned the
 middle of its cell. The loss is divided among groups in proportion to their sums. For sums over some
 cells, the cells along a number are omitted if no sum in them exceeded the noise. Least squares on
-the kept cells equals least squares on all cells, given that all other cells are 0. Sums by group
-add up, for each group, its lowest buckets of a number. The sums were measured independently, so the
-omitted buckets of a group carry no information about its kept buckets.
+the kept cells equals least squares on all cells, given that all other cells are 0. For sums by
+group, the lowest buckets of a number are added up in each group. The sums were measured
+independently, so the omitted buckets of a group carry no information about its kept buckets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -190,7 +190,7 @@ class DroppedBucketsEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedBucketSumsEstimate:
-    """For each group, the sum of its lowest buckets, up to a bucket of its own."""
+    """The sum of each group's lowest buckets, up to a separate limit per group."""
 
     names: tuple[str, ...]
     sums: FloatArray
