@@ -1,13 +1,13 @@
-"""Strategy families along one attribute: parameters, fit, rounding and inverse.
+"""Strategy families along one attribute: parameters, fit, rounding, inverse.
 
 Each file defines one family.
 
-A planner sees a family as a `FitFamily`. A `FitFamily` is a function that takes the `Gram` matrix
-of the workload and the norm of the noise, and returns a strategy with integer coefficients
-(``_gram``). Code that computes errors uses the `GramInverse` of a measured strategy: the inverse of
-the strategy's Gram matrix (``_inverse``). The inverse is registered for the class of the strategy's
-operator. Start reading with these two files, then continue with a short family such as `haar` in
-``_tree``.
+Planners use a family through the type `FitFamily`. A `FitFamily` is a function that takes the
+`Gram` matrix of the workload and the norm of the noise, and returns a strategy with integer
+coefficients (``_gram``). Code that computes errors uses the `GramInverse` of a measured strategy:
+the inverse of the strategy's Gram matrix (``_inverse``). The inverse is registered for the class of
+the strategy's operator. Start reading with these two files, then continue with a short family such
+as `haar` in ``_tree``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``

@@ -258,8 +258,8 @@ class GaussianOptimum(NamedTuple):
 def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
     """Return the square roots of eigenvalues; rounding errors are set to 0.
 
-    Eigenvalues that differ from 0 only by rounding errors are set to 0. Otherwise, the sum of the
-    errors would invalidate the lower bound.
+    Eigenvalues that differ from 0 only by rounding errors are set to 0. Otherwise, the sum of these
+    rounding errors would invalidate the lower bound.
     """
     return np.sqrt(
         np.where(
@@ -493,7 +493,8 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the optimal Gaussian strategy, rounded to integers.
 
-    Its squared error is within 0.1% of the dual value, or within 0.3% above 256 cells.
+    The squared error of the strategy is within 0.1% of the dual value, or within 0.3% above 256
+    cells.
     """
     if gram.size > MOST_DENSE:
         raise NotApplicable(

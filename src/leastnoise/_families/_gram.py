@@ -405,9 +405,10 @@ def sum_grams(weighted_grams: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix with similar cells together, and their order.
+    """Reorder a Gram matrix such that similar cells are together.
 
-    If M has a compact form in that order, the result is stored in this form.
+    The result also has the order of the cells. If M has a compact form in that order, the result is
+    stored in this form.
     """
     order = seriate_cells(gram)
     ordered = gram.dense()[np.ix_(order, order)]

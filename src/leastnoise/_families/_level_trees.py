@@ -116,7 +116,7 @@ class Levels:
 
     @cached_property
     def groups(self) -> tuple[IntArray, ...]:
-        """The group index of each cell, for every level; each array has shape (size,)."""
+        """The group index of each cell, by level; each array has shape (size,)."""
         groups = [np.arange(self.size)]
         for parents in self.parents:
             groups.append(parents[groups[-1]])
@@ -402,7 +402,7 @@ def trace_of_root(gram: FloatArray) -> float:
 class InvariantSubspace:
     """A subspace that the Gram matrices of all levels leave invariant.
 
-    The space of vectors of cells may contain several copies of it.
+    The space of vectors of cells may contain several copies of the subspace.
 
     Attributes:
         grams: for every level l, the matrix of P_l^T P_l on the subspace, divided by the number of
@@ -511,7 +511,7 @@ class LevelInverse:
         return float(self.variances(operator).sum())
 
     def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sum of each vector in every finest measured group, and sizes.
+        """Return each vector's sums over the finest measured groups, and sizes.
 
         The vectors v have shape (size, ...).
         """

@@ -408,7 +408,7 @@ def p_identity_objective(
 def _windowed_objective(
     gram: Gram, pairs: Generators, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error and its gradient, fast for many narrow windows.
+    """Return the error and its gradient; it is fast for many narrow windows.
 
     M must have the entries ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """

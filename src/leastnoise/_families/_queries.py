@@ -1,7 +1,7 @@
-"""Closed-form facts about operators, weighted Gram matrices, row spaces.
+"""Closed-form properties of operators, weighted Gram matrices, row spaces.
 
 A function returns None for a class without a closed form. The caller then computes the result from
-the matrix. Properties of entries are never guessed. They are computed by `column_sums`,
+the matrix. Properties of a matrix's entries are never guessed. They are computed by `column_sums`,
 `non_negative` and `largest_entry`, which raise an error for an unregistered class.
 
 The row space of measured queries decides which other queries are determined. Intervals of n cells

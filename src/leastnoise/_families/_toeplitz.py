@@ -11,12 +11,12 @@ the norms change fast. Least squares takes O(n log n). The inverse is in docs/ma
 section 2, with the notation of this file (r, R, d, E).
 
 With Gaussian noise, a strategy A with the Gram matrix X = A'A has an equivalent lower triangular
-strategy C with C'C = X. Cholesky's method computes C from the last cell on. C has the same column
-norms as A, so it has the same cost and the same errors. C is square, so the estimates of the first
-t cells are determined by the first t rows and do not change with later rows. With Laplace noise,
-such rows would have large errors. With Laplace noise, hierarchies are used instead. Each node of a
-hierarchy is measured when its last cell ends, and later nodes improve estimates that were published
-before.
+strategy C with C'C = X. Cholesky's method computes C, starting with the last cell. C has the same
+column norms as A, so it has the same cost and the same errors. C is square, so the estimates of the
+first t cells are determined by the first t rows and do not change with later rows. With Laplace
+noise, such rows would have large errors. With Laplace noise, hierarchies are used instead. Each
+node of a hierarchy is measured when its last cell ends, and later nodes improve estimates that were
+published before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
     steps are from this project. The decomposition is textbook material; Denisov et al. (arXiv
@@ -424,7 +424,7 @@ def causal_hierarchy(
         ]
 
     def error(factor: Factor) -> float:
-        """Return the summed squared errors of queries when first released."""
+        """Return the summed squared errors of all queries at their first release."""
         norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
         norm = float(norms.sum() if in_all_cells else norms.max())
         variances = [

@@ -370,7 +370,7 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray, bits: int) ->
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the hierarchy with equal weights and the best branching factor.
 
-    Its coefficients are integers, so ``bits`` is not used; every family has this argument.
+    Its coefficients are integers, so the argument ``bits``, which every family has, is not used.
     """
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
@@ -578,9 +578,10 @@ def _lift_to_parent(
 def _largest_by_run(
     shares_and_noise: Part, node_variances: FloatArray, node_width: int, node_count: int
 ) -> Part:
-    """Return the largest variances, by run of a node's prefixes or suffixes.
+    """Return each run's largest variance, for runs of prefixes or suffixes.
 
-    The second array has the least linear parts. Both arrays have shape (nodes, runs).
+    The second array has, for each run, the least product of a share and the variance of its node.
+    Both arrays have shape (nodes, runs).
     """
     share, noise = shares_and_noise
     runs = next(

@@ -1,14 +1,14 @@
 """A Gaussian strategy for ranges of the same widths at every position.
 
-Let M be the Gram matrix of the workload. For such ranges, away from the ends, its entries depend
-only on the distance of two cells: ``M_jk = c_(j-k)``. Let ``m(t) = sum_d c_d e^(idt)`` be their
-spectral density. For infinitely many cells, the strategy of least error has a Gram matrix of
-density ``m^(1/2)``. This file measures its lower triangular factor, a Toeplitz matrix T with
-``|T(t)|^2 = m(t)^(1/2)``. The coefficients of T are a power series: the exponential of the causal
-part of ``log m^(1/4)`` (Kolmogorov's factorisation). For prefix sums T is the square root of
-``_toeplitz``. As in ``_toeplitz``, the column norms decrease towards the end, and each column is
-scaled up to the largest norm. For other ranges, c is the mean of M along its diagonals. The density
-of c is never negative.
+Let M be the Gram matrix of the workload. For ranges of the same widths at every position, the
+entries of M depend only on the distance of two cells, except near the ends: ``M_jk = c_(j-k)``. Let
+``m(t) = sum_d c_d e^(idt)`` be the spectral density of these entries. For infinitely many cells,
+the strategy of least error has a Gram matrix of density ``m^(1/2)``. This file measures its lower
+triangular factor, a Toeplitz matrix T with ``|T(t)|^2 = m(t)^(1/2)``. The coefficients of T are a
+power series: the exponential of the causal part of ``log m^(1/4)`` (Kolmogorov's factorisation).
+For prefix sums T is the square root of ``_toeplitz``. As in ``_toeplitz``, the column norms
+decrease towards the end, and each column is scaled up to the largest norm. For other ranges, c is
+the mean of M along its diagonals. The density of c is never negative.
 
 The lower bound for full sets of ranges is derived as follows. Let W have the ranges as rows. All
 other symbols are as in ``_dense``. Every matrix Z of spectral norm 1 gives ``tr K >= tr(D^1/2 W^T
@@ -133,8 +133,8 @@ def _run_starts(root: FloatArray) -> IntArray:
 def _scale_starts(root: FloatArray) -> IntArray:
     """Return the first cells of the runs with equal column scales.
 
-    The logarithms of the scales at these cells are the squares of evenly spaced numbers. So most
-    cells have almost the norm of the longest column.
+    The logarithms of the scales at these cells are the squares of evenly spaced numbers. So the
+    columns of most cells have almost the norm of the longest column.
     """
     norms = np.sqrt(np.cumsum(root**2))[::-1]
     log_scales = np.log(norms[0] / norms)
