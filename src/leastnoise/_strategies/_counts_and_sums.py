@@ -206,7 +206,7 @@ def _balance_parts(
 def _join_parts(
     parts: Sequence[tuple[Weighted, Workload]], exponents: Sequence[float]
 ) -> list[tuple[Block, float]]:
-    """Return the blocks of all parts; powers of 2 multiply their weights."""
+    """Join the blocks of all parts; multiply their weights by powers of 2."""
     return [
         (block, weight * 2**exponent)
         for (part, _), exponent in zip(parts, exponents, strict=True)

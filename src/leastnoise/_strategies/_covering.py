@@ -1,7 +1,7 @@
 """Choose the marginals to measure under a pure budget: covering designs.
 
 A few larger tables that contain all requested tables lead to much smaller errors than any weights
-inside the workload's downward closure. The errors are smaller because the budget is split over
+of the requested tables and their marginals. The errors are smaller because the budget is split over
 fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent. So several
 families of tables ("starts") are compared with approximate weights, and exact weights are computed
 only for the best of these families. The search starts from four designs: the requested tables,

@@ -3,9 +3,9 @@
 This file has strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
 Buckets of cells are DAWA's second stage along one attribute. The count of a bucket is divided
-evenly among its cells, so each query becomes a weighted sum of bucket counts. These queries are
-What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T
-(k x k) is computed, some rows at a time.
+evenly among its cells, so each query becomes a weighted sum of bucket counts. These queries are V =
+W T, with T_ci = 1 / length of bucket i for its cells c. Only V^T V = T^T W^T W T (k x k) is
+computed, some rows at a time.
 
 An adaptive grid uses the tree of halved blocks of two attributes. Noisy counts and public numbers
 determine how many blocks are measured first, and how these blocks are then divided and joined.
@@ -62,7 +62,7 @@ _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.Lin
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
     """Return the Gram matrix of the queries on bucket counts.
 
-    ``gram`` is W^T W, ``starts`` are the first cells of the buckets, and the result is What^T What.
+    ``gram`` is W^T W, ``starts`` are the first cells of the buckets, and the result is V^T V.
     """
     lengths = np.diff(starts, append=gram.size)
     result = np.zeros((len(starts), len(starts)))

@@ -276,14 +276,14 @@ def residual_max(problem: PlanningProblem) -> Strategy:
 def residual_noise_max(
     closure: DownwardClosure, sets: Sequence[AttributeSet], scales: Sequence[float]
 ) -> tuple[FloatArray, float, float]:
-    """Minimise the largest variance; return noise variances, it, and a bound.
+    """Return noise variances with the least maximum, this maximum, and a bound.
 
     The maximum is over the variances of cells of the tables ``sets``. The bound is a lower bound on
     this maximum.
 
-    The dual over convex combinations of the cell variances is concave. Its gradient is the vector
-    of variances at the noise that is optimal for the combination (ResidualPlanner). The result is
-    for Gaussian budgets at privacy cost 1.
+    The dual over convex combinations of the cell variances is concave. The gradient of the dual is
+    the vector of variances at the noise that is optimal for the combination (ResidualPlanner). The
+    result is for Gaussian budgets at privacy cost 1.
     """
     # `incidence` already includes 1 / size, and a cell variance needs 1 / size^2.
     matrix = incidence(closure, sets)

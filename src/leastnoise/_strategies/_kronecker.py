@@ -267,8 +267,8 @@ def _full_p_identity_seconds(attribute_cost: AttributeCost) -> float:
 def _optimum_iteration_seconds(attribute_cost: AttributeCost) -> float:
     """Estimate the CPU seconds of an iteration of the Gaussian optimum.
 
-    A step is fast for one structured query set, with the eigenvectors of a tridiagonal
-    matrix.
+    For one structured query set, a step is fast, because it needs only the eigenvectors of a
+    tridiagonal matrix.
     """
     if attribute_cost.cells > MOST_DENSE:
         return 0.0
@@ -300,8 +300,8 @@ def _chain_seconds(workload: Workload) -> float:
 def _toeplitz_error_seconds(attribute_cost: AttributeCost) -> float:
     """Estimate the CPU seconds of the errors of ranges under a Toeplitz strategy.
 
-    Each width of ranges takes a running sum, and there are at most as many widths as cells. Each
-    run of equal scales takes a transform.
+    For each width of ranges, one running sum is computed, and there are at most as many widths as
+    cells. For each run of equal scales, one transform is computed.
     """
     ranges = attribute_cost.listed
     cells = attribute_cost.cells

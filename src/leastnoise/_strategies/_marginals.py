@@ -4,15 +4,15 @@ Suppose that one attribute is queried by nested levels and all others by cells. 
 candidate table for each level and each requested set of other attributes. In the notation of
 ``_error._product_covariance``, let a(l) be the precision of level l on a residual space tau of the
 other attributes. a(l) is a sum over the tables (l, S) with tau inside S. A table adds theta^2 times
-the product of 1 / n_i over the attributes of S that are not in tau. The error is the error of
-levels with these precisions.
+the product of 1 / n_i over the attributes of S that are not in tau. The error is the same as the
+error of levels that are measured with these precisions.
 
-With Gaussian noise, the error is convex in theta^2. For equal groups, its minimum is the optimum
-over all strategies (docs/mathematics.md, section 2). If groups have different sizes, each group
-gets a separate weight if that lowers the error by over 1%. With Laplace noise, the error is not
-convex, and a weight of 0 stays 0 in a descent. So the search starts with the best single table that
-determines all queries. The search then adds tables one at a time: always the table that reduces the
-error most. At the optimum, most tables have weight 0.
+With Gaussian noise, the error is convex in theta^2. For groups of equal size, the least error is
+the optimum over all strategies (docs/mathematics.md, section 2). If groups have different sizes,
+each group gets a separate weight if that lowers the error by over 1%. With Laplace noise, the error
+is not convex, and a weight of 0 stays 0 in a descent. So the search starts with the best single
+table that determines all queries. The search then adds tables one at a time: always the table that
+reduces the error most. At the optimum, most tables have weight 0.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+; here the weights are the best weights after
     recovery. The levels are from this project.

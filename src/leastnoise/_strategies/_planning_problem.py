@@ -272,7 +272,7 @@ def relative_sensitivity(
 ) -> float:
     """Return the squared L2 sensitivity of a block, relative to one cell.
 
-    The sensitivity is relative to that for a unit with all its rows in one cell.
+    The sensitivity is relative to the sensitivity for a unit with all its rows in one cell.
 
     The result is below 1 only if the number of a unit's rows in each cell of the named attributes
     is bounded.

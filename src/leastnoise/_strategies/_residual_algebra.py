@@ -1,4 +1,4 @@
-"""Marginals in the residual basis, where every design is diagonal.
+"""Marginals in the residual basis, in which all measurements are diagonal.
 
 The space of data vectors splits into orthogonal pieces U_tau, one for each attribute set tau. U_tau
 has contrasts on the attributes of tau and totals over all other attributes. The dimension of U_tau
@@ -111,7 +111,7 @@ def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> 
 
 
 def attribute_sets(closure: DownwardClosure) -> list[AttributeSet]:
-    """Return the sets of a closure in its order."""
+    """Return the attribute sets of a closure, in the order of the closure."""
     return [tuple(row) for block in closure.blocks for row in block.tolist()]
 
 
@@ -216,8 +216,8 @@ def grouped_budgets(
 ) -> Weights:
     """Return the best budget split over groups of queries, without recovery.
 
-    Recovery would be least squares over all groups. ``errors`` are the errors of the groups,
-    ``column_norms`` their column norms.
+    Recovery would be least squares over all groups. ``errors`` are the errors of the groups, and
+    ``column_norms`` are their column norms.
     """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(column_norms, dtype=np.float64)

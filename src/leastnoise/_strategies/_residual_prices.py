@@ -176,7 +176,7 @@ def _squared_row_counts(
     """Return a unit's squared numbers of rows: summed over cells, and in total.
 
     Both numbers are exact if the rows of the unit fill whole cells. The numbers are also exact for
-    ``max_rows`` rows. For other numbers of rows, they are interpolated linearly.
+    ``max_rows`` rows. For other numbers of rows, both numbers are interpolated linearly.
     """
     full = min(int(rows_of_unit) // max_rows_in_cell * max_rows_in_cell, max_rows)
     last_cell = min(max_rows_in_cell, max_rows - full)

@@ -154,7 +154,7 @@ def decreasing_counts(
 def isotonic_decreasing(
     amounts: FloatArray, spans: FloatArray, stds: FloatArray | float = 1.0
 ) -> FloatArray:
-    """Fit amounts that decrease per span to noisy amounts.
+    """Fit amounts to noisy amounts such that amounts over spans decrease.
 
     The result, divided by the spans, does not increase from one bucket to the next.
     """
@@ -175,7 +175,7 @@ def isotonic_decreasing(
 def shrink_bucket_totals(
     totals: FloatArray, stds: FloatArray, spans: FloatArray, mode: int, certain_deviation: float
 ) -> FloatArray:
-    """Estimate totals of buckets such that they decrease per span.
+    """Estimate totals of buckets such that totals divided by spans decrease.
 
     From the bucket ``mode`` on, totals per span do not increase. This does not apply to totals of
     more than ``certain_deviation`` standard errors.
@@ -750,7 +750,7 @@ class GroupBuckets:
 
 
 def _exceedance_threshold(count: int) -> float:
-    """Return the noise that some number of sums rarely exceed, standardised.
+    """Return a threshold that the noise of several sums rarely exceeds.
 
     The number of sums is ``count``, and the result is in standard errors of Laplace noise.
     """

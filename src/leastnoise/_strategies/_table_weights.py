@@ -23,11 +23,11 @@ Source: Cormode et al. (arXiv 1207.6096) for optimised budgets combined with rec
 
 ``workload`` measures the requested queries unchanged. For several tables, the budget split between
 them is optimised. For a single table along one attribute, the budget share of each query is
-optimised. In the second case, query i is measured with weight theta_i (its noise scale is
-proportional to 1 / theta_i). A unit of its noise variance adds b_i to the total squared error. The
-privacy cost of column j is sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2 theta_i^2 for
-Gaussian noise. No column may cost more than 1. The dual problem is over weights y_j >= 0 of the
-columns with sum 1. With q = S y, the dual function is
+optimised. For such a table, query i is measured with weight theta_i (its noise scale is
+proportional to 1 / theta_i). A unit of noise variance in query i adds b_i to the total squared
+error. The privacy cost of column j is sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2
+theta_i^2 for Gaussian noise. No column may cost more than 1. The dual problem is over weights y_j
+>= 0 of the columns with sum 1. With q = S y, the dual function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3  with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)

@@ -208,7 +208,7 @@ def _blocks(
     group_of: Mapping[Along, int],
     measured: Mapping[int, _MeasuredRows],
 ) -> tuple[tuple[Block, float], ...]:
-    """Return a block and its weight for each attribute set with an error."""
+    """Return a weighted block for each attribute set that adds to the error."""
     blocks = []
     for (measure, tau), coefficient in zip(
         terms.attribute_sets, terms.sums(values).tolist(), strict=True
@@ -309,7 +309,7 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     group: _AttributeGroup, values: FloatArray, tilt: FloatArray, rows: FloatArray
 ) -> None:
-    """Write s and r of a group for a tilt and rows of norm 1 to an array."""
+    """Store s and r of a group in an array, for a tilt and rows of norm 1."""
     values[group.value_slice] = _rows_values(group.grams, tilt, rows)
 
 
