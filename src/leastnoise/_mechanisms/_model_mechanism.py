@@ -3,10 +3,10 @@
 The number of rows determines the measured tables.
 
 The number of rows is counted first. If there are too few rows for an accurate data-independent
-plan, single attributes are measured, and then pairs (and triples) of attributes on bins that follow
-from the noisy counts of the single attributes. If there are enough rows, the data-independent plan
-is carried out. The model is fitted to the measurements. One payment covers all steps, and the model
-is post-processing.
+plan, single attributes are measured first. Then pairs (and triples) of attributes are measured on
+bins, which are chosen from the noisy counts of the single attributes. If there are enough rows, the
+data-independent plan is carried out. The model is fitted to the measurements. One payment covers
+all steps, and the model is post-processing.
 """
 
 import math
@@ -213,7 +213,7 @@ class ModelSetting:
     def deciding_rows(self) -> float:
         """The number of rows above which the data-independent plan is better.
 
-        The number is infinite if not all queries are cells.
+        The number is infinite if some queries are not on single cells.
         """
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
@@ -351,7 +351,7 @@ class ModelSetting:
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Return all pairs of attributes in a table, with their error weights.
+    """Return all pairs of attributes that share a table, with error weights.
 
     The weights multiply squared errors. Raise for a workload that a model cannot answer.
     """
