@@ -251,7 +251,7 @@ def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> 
     same first-order conditions.
 
     Returns:
-        The plan; None if all tables lack the same precision, or if no plan was found.
+        The plan; None if all tables need the same additional precision, or if no plan was found.
     """
     products = _reweighted_tables(problem.workload, plan)
     if products is None:

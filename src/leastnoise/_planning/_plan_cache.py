@@ -39,7 +39,7 @@ def plan_folder() -> Path | None:
     cache folder.
 
     Raises:
-        InputError: LEASTNOISE_CACHE is not a switch, or LEASTNOISE_CACHE_DIR is not absolute.
+        InputError: LEASTNOISE_CACHE is neither on nor off, or LEASTNOISE_CACHE_DIR is not absolute.
     """
     folder = cache_folder()
     if not is_on(CACHE):

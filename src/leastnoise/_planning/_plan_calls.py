@@ -1,4 +1,7 @@
-"""The public calls of planning: `plan` and `compare`. They read no data."""
+"""The public calls of planning: `plan` and `compare`.
+
+These functions read no data.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -114,8 +117,8 @@ def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
 def with_max_rows(privacy: Privacy | Least, rows_text: str) -> Privacy | Least:
     """Return the privacy with another bound ``max_rows`` on a unit's rows.
 
-    ``rows_text`` is the number as text. If the bound on the rows in a cell is larger than this
-    number, it is lowered to the number.
+    ``rows_text`` is the number as text. If the bound on the rows in a cell exceeds the new number,
+    the bound is lowered to this number.
     """
     if privacy.unit_column is None:
         raise InputError(

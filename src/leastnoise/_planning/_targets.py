@@ -139,7 +139,7 @@ class Goal:
         return math.isfinite(self.most) or bool(self.statistics)
 
     def squared_ratio(self, plan: Plan, table_index: int) -> float:
-        """Return the table's squared error under a plan over its squared target.
+        """Return the table's squared error under a plan, over its squared target.
 
         Statistics that are computed from the table are not included.
         """
