@@ -400,7 +400,7 @@ class _Conditions:
             self._solutions.append(np.rint(solution))
 
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
-        """Minimise a linear cost over whole true counts.
+        """Minimise a linear cost over all possible true counts.
 
         A linear program is solved first. Its bound is exact if the solution consists of integers,
         or if a known solution attains the bound. The result has two parts: the least cost, or None

@@ -275,7 +275,7 @@ def fit_noise_scales(
 
 
 def _noise_factor(noise_cost: Cost, budget: Budget) -> Fraction:
-    """Return the factor of all noise scales for which the cost is the budget."""
+    """Return the factor for noise scales that makes the cost equal the budget."""
     if isinstance(noise_cost, PureCost) and not isinstance(budget, ZCDP):
         if isinstance(budget, GDP):
             return noise_cost.epsilon / pure_epsilon(budget.mu_squared)

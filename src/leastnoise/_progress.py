@@ -39,7 +39,8 @@ class Progress(ProgressLine):
 
     On a terminal the line is redrawn and removed at the end. Elsewhere the line is printed when it
     appears and every ten seconds. The number of rows may be private, so the line shows only the
-    share that has been read. With ``LEASTNOISE_PROGRESS=off`` in the environment no line appears.
+    share of the rows that has been read. With ``LEASTNOISE_PROGRESS=off`` in the environment no
+    line appears.
 
     Args:
         text: the text of the line.

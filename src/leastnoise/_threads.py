@@ -31,9 +31,9 @@ _LATE_LIBRARY = "scipy.linalg"
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread while a block or function runs.
 
-    Public functions that compute use this limit, also as a decorator. The limit applies to the
-    whole process, as the threads of the libraries do. A library that is loaded in this block starts
-    with one thread; after the block, it has as many threads as the other libraries.
+    Public functions with long computations use this limit, also as a decorator. The limit applies
+    to the whole process, as the threads of the libraries do. A library that is loaded in this block
+    starts with one thread; after the block, it has as many threads as the other libraries.
     """
     if any(name in os.environ for name in THREAD_VARIABLES):
         yield
