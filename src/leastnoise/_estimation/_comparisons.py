@@ -378,14 +378,38 @@ def _comparison_columns(
     shape: tuple[int, ...],
 ) -> dict[str, FloatArray]:
     """Return a comparison's columns: values, difference, ratio and lift."""
-    difference = _difference(first, second, correlation)
-    ratio = quotient_interval(first.estimated, second.estimated, correlation)
-    is_bounded = np.isfinite(ratio.low) & np.isfinite(ratio.high)
+    return {
+        **_difference_columns(first, second, correlation, shape),
+        **_ratio_columns(first, second, correlation, shape),
+    }
+
+
+def _difference_columns(
+    first: ComparedQuantity,
+    second: ComparedQuantity,
+    correlation: FloatArray,
+    shape: tuple[int, ...],
+) -> dict[str, FloatArray]:
+    """Return the columns of both values and of their difference."""
     unit = first.unit
     numbers = {
         "value": first.estimated.value * unit,
         "against": second.estimated.value * unit,
-        **interval_columns("difference", difference, unit),
+        **interval_columns("difference", _difference(first, second, correlation), unit),
+    }
+    return {name: array.reshape(shape) for name, array in numbers.items()}
+
+
+def _ratio_columns(
+    first: ComparedQuantity,
+    second: ComparedQuantity,
+    correlation: FloatArray,
+    shape: tuple[int, ...],
+) -> dict[str, FloatArray]:
+    """Return the columns of the ratio and of the lift."""
+    ratio = quotient_interval(first.estimated, second.estimated, correlation)
+    is_bounded = np.isfinite(ratio.low) & np.isfinite(ratio.high)
+    numbers = {
         **interval_columns("ratio", ratio, 1.0),
         "ratio_bounded": is_bounded.astype(np.float64),
         **interval_columns("lift", lift_of(ratio), 1.0),
@@ -543,39 +567,14 @@ def _compare_separately(
         for selection in separate.selections
     ]
     keys, labels = group_keys(domain, dict(comparisons[0].by))
-    multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
-    pairs = [estimate_compared_pair(estimate, each, multiplier) for each in comparisons]
-    answers = simulate_answers(estimate, products_of_pairs(pairs))
-    noise = estimate.observation.measurements.noise
-    differences = [pair.difference for pair in pairs]
-    ratios = [pair.ratio for pair in pairs]
-    errors_of_differences = errors_of_ratios = None
-    if answers is not None:
-        sides = [pair.errors_of_sides(answers) for pair in pairs]
-        errors_of_differences = np.stack([first - second for first, second in sides], axis=1)
-        errors_of_ratios = np.stack(
-            [
-                ratio_errors(pair.second.estimated, ratio, *errors)
-                for pair, ratio, errors in zip(pairs, ratios, sides, strict=True)
-            ],
-            axis=1,
-        )
-    for_differences = joint_multiplier(
-        errors_of_differences, np.stack([each.std_error for each in differences]), noise, level
-    )
-    for_ratios = joint_multiplier(
-        errors_of_ratios, np.stack([each.std_error for each in ratios]), noise, level
-    )
+    for_differences, for_ratios = _joint_multipliers(estimate, comparisons, level)
     shape = group_shape(labels)
     columns = []
     for comparison in comparisons:
         pair = estimate_compared_pair(estimate, comparison, for_differences)
-        numbers = _comparison_columns(pair.first, pair.second, pair.correlation, shape)
+        numbers = _difference_columns(pair.first, pair.second, pair.correlation, shape)
         pair = estimate_compared_pair(estimate, comparison, for_ratios)
-        ratio_numbers = _comparison_columns(pair.first, pair.second, pair.correlation, shape)
-        for name, values in ratio_numbers.items():
-            if name.startswith(("ratio", "lift")):
-                numbers[name] = values
+        numbers |= _ratio_columns(pair.first, pair.second, pair.correlation, shape)
         columns.append(numbers)
     return Differences(
         heading=f"{quantity.name}, each {separate.key} against {comparisons[0].against_text}",
@@ -594,6 +593,39 @@ def _compare_separately(
         is_joint=True,
         library=source.library,
     )
+
+
+def _joint_multipliers(
+    estimate: Estimate, comparisons: Sequence[Comparison], level: float
+) -> tuple[float, float]:
+    """Return the joint half widths in standard errors, of differences and of ratios.
+
+    All differences lie within their intervals with probability ``level``, and so do all ratios.
+    """
+    noise = estimate.observation.measurements.noise
+    multiplier = interval_multiplier(noise, level)
+    pairs = [estimate_compared_pair(estimate, each, multiplier) for each in comparisons]
+    differences = [pair.difference for pair in pairs]
+    ratios = [pair.ratio for pair in pairs]
+    errors_of_differences = errors_of_ratios = None
+    answers = simulate_answers(estimate, products_of_pairs(pairs))
+    if answers is not None:
+        sides = [pair.errors_of_sides(answers) for pair in pairs]
+        errors_of_differences = np.stack([first - second for first, second in sides], axis=1)
+        errors_of_ratios = np.stack(
+            [
+                ratio_errors(pair.second.estimated, ratio, *errors)
+                for pair, ratio, errors in zip(pairs, ratios, sides, strict=True)
+            ],
+            axis=1,
+        )
+    for_differences = joint_multiplier(
+        errors_of_differences, np.stack([each.std_error for each in differences]), noise, level
+    )
+    for_ratios = joint_multiplier(
+        errors_of_ratios, np.stack([each.std_error for each in ratios]), noise, level
+    )
+    return for_differences, for_ratios
 
 
 def products_of_pairs(pairs: Sequence[ComparedPair]) -> list[Product]:
