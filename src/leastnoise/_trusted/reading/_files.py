@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._trusted.check import InputError, InternalError, message
-from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.domain import Holds
 from leastnoise._trusted.reading._column import (
     CHUNK,
@@ -181,52 +181,89 @@ def parse_lines(
     fields = np.diff(last, prepend=-1)
     starts = np.append(0, feeds[:-1] + 1)
     stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
-    short = feeds - starts <= LONGEST
-    regular = short & (fields == number_of_fields)
-    lines = np.flatnonzero(regular)
-    # a field lies between two delimiters, or between a delimiter and an end of its line
-    between = marks[np.repeat(regular, fields)].reshape(-1, number_of_fields)[:, :-1]
-    begins = np.column_stack([starts[lines], between + 1])
-    ends = np.column_stack([between, stops[lines]])
+    is_short = feeds - starts <= LONGEST
+    is_regular = is_short & (fields == number_of_fields)
+    lines = np.flatnonzero(is_regular)
+    # A field lies between two delimiters, or between a delimiter and an end of its line.
+    inner_marks = marks[np.repeat(is_regular, fields)].reshape(-1, number_of_fields)[:, :-1]
+    begins = np.column_stack([starts[lines], inner_marks + 1])
+    ends = np.column_stack([inner_marks, stops[lines]])
     quotes = np.flatnonzero(buffer == _QUOTE)
     if len(quotes):
-        within = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
-        wrapped = (
-            (within == 2)
-            & (ends - begins >= 2)
-            & (buffer[begins] == _QUOTE)
-            & (buffer[ends - 1] == _QUOTE)
+        is_wrapped, is_unquoted = _find_wrapped_fields(buffer, quotes, begins, ends)
+        is_plain = (is_wrapped | is_unquoted).all(axis=1)
+        has_hard_quotes = np.zeros(len(feeds), dtype=np.bool_)
+        has_hard_quotes[np.searchsorted(feeds, quotes)] = True
+        has_hard_quotes[lines[is_plain]] = False
+        records: dict[int, list[bytes]] = {}
+        for line in np.flatnonzero(has_hard_quotes & is_short).tolist():
+            record = split_line(block[starts[line] : stops[line]], delimiter, number_of_fields)
+            if record is not None and len(record) == number_of_fields:
+                records[line] = record
+        buffer, begins, ends = _append_records(
+            block,
+            records,
+            lines[is_plain],
+            (begins + is_wrapped)[is_plain],
+            (ends - is_wrapped)[is_plain],
         )
-        plain = (wrapped | (within == 0)).all(axis=1)
-        hard = np.zeros(len(feeds), dtype=np.bool_)
-        hard[np.searchsorted(feeds, quotes)] = True
-        hard[lines[plain]] = False
-        split_lines = {
-            line: split_line(block[starts[line] : stops[line]], delimiter, number_of_fields)
-            for line in np.flatnonzero(hard & short).tolist()
-        }
-        records = {
-            line: of_line
-            for line, of_line in split_lines.items()
-            if of_line is not None and len(of_line) == number_of_fields
-        }
-        # The unquoted fields are appended to the block, and the lines sorted into their old order.
-        texts = [field for of_line in records.values() for field in of_line]
-        lengths = np.array([len(field) for field in texts], dtype=np.int64)
-        next_begins = len(block) + np.cumsum(lengths)
-        order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
-        begins = np.vstack(
-            [(begins + wrapped)[plain], (next_begins - lengths).reshape(-1, number_of_fields)]
-        )[order]
-        ends = np.vstack([(ends - wrapped)[plain], next_begins.reshape(-1, number_of_fields)])[
-            order
-        ]
-        buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
     return (
         len(begins),
         buffer,
         [(begins[:, position], ends[:, position]) for position in column_positions],
     )
+
+
+def _find_wrapped_fields(
+    buffer: Bytes, quotes: IntArray, begins: IntArray, ends: IntArray
+) -> tuple[BoolArray, BoolArray]:
+    """Return which fields are inside one pair of quotes, and which have no quote.
+
+    Args:
+        buffer: the bytes of a block.
+        quotes: the positions of all quotes in it.
+        begins: the start of each field; one row for each line.
+        ends: the end of each field, with the same shape.
+    """
+    number_of_quotes = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
+    is_wrapped = (
+        (number_of_quotes == 2)
+        & (ends - begins >= 2)
+        & (buffer[begins] == _QUOTE)
+        & (buffer[ends - 1] == _QUOTE)
+    )
+    return is_wrapped, number_of_quotes == 0
+
+
+def _append_records(
+    block: bytes,
+    records: Mapping[int, Sequence[bytes]],
+    lines: IntArray,
+    begins: IntArray,
+    ends: IntArray,
+) -> tuple[Bytes, IntArray, IntArray]:
+    """Append the fields of further records to a block.
+
+    Args:
+        block: the bytes of a block.
+        records: the unquoted fields of further records, by the number of their line.
+        lines: the numbers of the lines whose fields are in the block.
+        begins: the start of each of these fields; one row for each line.
+        ends: the end of each of these fields, with the same shape.
+
+    Returns:
+        The bytes of the block and of the further fields; and the start and the end of each field in
+        them, one row for each record, in the order of the lines.
+    """
+    texts = [field for fields in records.values() for field in fields]
+    lengths = np.array([len(field) for field in texts], dtype=np.int64)
+    next_ends = len(block) + np.cumsum(lengths)
+    next_begins = next_ends - lengths
+    shape = (-1, begins.shape[1])
+    order = np.argsort(np.append(lines, np.array([*records], dtype=np.int64)))
+    all_begins = np.vstack([begins, next_begins.reshape(shape)])[order]
+    all_ends = np.vstack([ends, next_ends.reshape(shape)])[order]
+    return np.frombuffer(b"".join([block, *texts]), dtype=np.uint8), all_begins, all_ends
 
 
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
