@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -210,6 +210,7 @@ class _Recorder:
 
 AuditedStep: TypeAlias = LeastCost | QuantileSelection | Measurements
 Steps: TypeAlias = Sequence[AuditedStep]
+_Outcome = TypeVar("_Outcome")
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
@@ -262,17 +263,30 @@ def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
     return row
 
 
-def _run_choice_repeatedly(
-    plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
-) -> list[Any]:
-    """Run a private choice by least cost ``count`` times; return the outcomes."""
+def _repeat_on_units(
+    plan: Plan,
+    unit_rows: UnitRows,
+    units: int,
+    count: int,
+    effort: Effort,
+    run: Callable[[Series], _Outcome],
+) -> list[_Outcome]:
+    """Run a private step ``count`` times on a table of equal units; return the outcomes."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
     return [
-        series_on_table(release_contract(plan), table, effort.entropy).choose(selection)
-        for _ in range(count)
+        run(series_on_table(release_contract(plan), table, effort.entropy)) for _ in range(count)
     ]
+
+
+def _run_choice_repeatedly(
+    plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
+) -> list[Any]:
+    """Run a private choice by least cost ``count`` times; return the outcomes."""
+    return _repeat_on_units(
+        plan, unit_rows, units, count, effort, lambda series: series.choose(selection)
+    )
 
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
@@ -321,15 +335,14 @@ def _run_selection_repeatedly(
     effort: Effort,
 ) -> list[IntArray]:
     """Run a private choice of quantiles ``count`` times; return the chosen cells."""
-    table = synthetic_table(
-        plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
+    return _repeat_on_units(
+        plan,
+        unit_rows,
+        units,
+        count,
+        effort,
+        lambda series: series.choose_quantile_cells(selection),
     )
-    return [
-        series_on_table(release_contract(plan), table, effort.entropy).choose_quantile_cells(
-            selection
-        )
-        for _ in range(count)
-    ]
 
 
 def _pure_loss_of_unit(units: int) -> Loss:
