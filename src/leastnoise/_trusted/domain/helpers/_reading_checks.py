@@ -47,20 +47,17 @@ def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
 def reading_to_json(reading: Any) -> dict[str, object]:
     """Return the settings that differ from the defaults, as JSON values."""
     settings: dict[str, object] = {
+        "decimal": reading.decimal,
         "column": reading.column,
         "nulls": list(reading.nulls),
         "thousands": reading.thousands,
-    }
-    settings |= {
         "currency": list(reading.currency),
         "trim": reading.trim,
         "ignore_case": reading.ignore_case,
     }
     if reading.decimal == ".":
-        point = {}
-    else:
-        point = {"decimal": reading.decimal}
-    return {**point, **{name: value for name, value in settings.items() if value}}
+        del settings["decimal"]
+    return {name: value for name, value in settings.items() if value}
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ def group_attribute_sets(
             cells[names[first]],
             limit,
         )
-        # a table that is large relative to the rows is worth summing out only for sets that are
-        # large too
+        # A table that is large relative to the rows is worth summing out only for sets that are
+        # large too.
         if cells[names[first]] <= max(limit, rows):
             summed = covered
         else:
@@ -110,10 +110,11 @@ def _grow_group(
 ) -> tuple[list[int], BoolArray]:
     """Extend one attribute set to a group; return its attributes and its sets.
 
-    ``missing`` holds the number of attributes of each set that the group lacks, at first all of
-    them. For a set that is already in a group it holds a larger number.
+    ``missing`` holds the number of attributes of each set; at first the group lacks all of them.
+    For a set that is already in a group it holds a larger number.
     """
     inside = sorted_incidence[first] > 0
+    missing = missing.copy()
     for column in np.flatnonzero(inside):
         missing -= sorted_incidence[:, column]
     size = float(cells)
