@@ -15,8 +15,8 @@ def read_earlier_releases(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]
     """Read the measurements of the releases in ``folders``.
 
     Raises:
-        InputError: a folder contains no finished release, or the error of its release depends on
-            the data.
+        InputError: a folder contains no finished release, or the expected error of its release
+            depends on the data.
     """
     return tuple(read_release(folder).as_earlier(folder.name) for folder in folders)
 
@@ -24,13 +24,13 @@ def read_earlier_releases(folders: Iterable[Path]) -> tuple[EarlierRelease, ...]
 def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, dataset: str) -> None:
     """Raise InputError unless the ledger of the data paid for earlier releases.
 
-    The ledger identifies the data: changed data must have another name and another ledger. A
-    charge that was entered by hand (``ledger enter``) does not count, because it may be about other
-    data.
+    The ledger identifies the data: changed data must have another name and another ledger. A charge
+    that was entered by hand (``ledger enter``) is not accepted as payment, because it may be for
+    other data.
 
     Args:
         plan: the plan of the new release.
-        ledger: the ledger that pays for it; None if it is created now.
+        ledger: the ledger that pays for the new release; None if this ledger is yet to be created.
         dataset: the name of the data.
 
     Raises:

@@ -17,21 +17,21 @@ draws of the same noise.
    stops if 2 (U + V + q) < n. If there are at least n / 2 rows, the guard stops only if N + M < -q.
    The noise is symmetric, so this has the same probability as M - N > q.
 
-4. A column that only some tables use is missing in nearly all used rows, so these tables would be
+4. A column that only some tables use has no value in nearly all used rows, so these tables would be
    nearly empty. Let m be the number of columns that only some tables use. For each used row, one of
    these columns is drawn, independently of the row's values. For each column, X is a noisy
-   difference over the rows drawn for it: the rows without a value minus the rows with a value. The
-   guard stops if X > max(q' + s - u0 / (2 m), 0.8 U / m - t'). Here P(N > q') is at most c =
-   ``WRONG_COLUMN`` / (4 m), and P(N > t') is at most ``MISSED``. The bounds u0 and u1 are U minus
-   and plus the number that one draw exceeds with a probability of c. Suppose that at least three
-   quarters of the u used rows have a value in the column. Then each row adds on average at most
-   -1 / (2 m) to X. The variance is at most 1 / m, and no row adds more than 3/2 above its mean. By
-   Bernstein's inequality, the sum over the rows exceeds -u / (2 m) + s with a probability of at
-   most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1 nothing is
-   drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column, and
-   ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass that
-   more than about a tenth of the rows have. If few rows are read, the guard may stop the release
-   even if more rows have a value in the column.
+   difference of two counts of the rows drawn for it: the rows without a value minus the rows with a
+   value. The guard stops if X > max(q' + s - u0 / (2 m), 0.8 U / m - t'). Here P(N > q') is at most
+   c = ``WRONG_COLUMN`` / (4 m), and P(N > t') is at most ``MISSED``. The bounds u0 and u1 are U
+   minus and plus the number that one draw exceeds with a probability of c. Suppose that at least
+   three quarters of the u used rows have a value in the column. Then each row adds on average at
+   most -1 / (2 m) to X. The variance is at most 1 / m, and no row adds more than 3/2 above its
+   mean. By Bernstein's inequality, the sum over the rows exceeds -u / (2 m) + s with a probability
+   of at most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1 nothing
+   is drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column, and
+   ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass if
+   more than about a tenth of the rows have a value in it. If few rows are read, the guard may stop
+   the release even if more rows have a value in the column.
 
 Consider a correct release: at least t + r rows are used, and each column has a value in three
 quarters of these rows. The guard stops it with a probability of at most 2 ``WRONG`` +
@@ -113,8 +113,8 @@ def unit_total_measures(plan: Plan | SearchPlan) -> dict[str, UnitTotal]:
 def optional_attributes(plan: Plan) -> tuple[str, ...]:
     """Return the attributes in which a used row may lack a value.
 
-    These are attributes that not all tables use. Some may be in no table: they only define the
-    cells of a `UnitTotal`'s clipping.
+    These are attributes that not all tables use. Some of them may be in no table, because they only
+    define the cells in which the amounts of a `UnitTotal` are clipped.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
     >>> optional_attributes(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
@@ -129,7 +129,7 @@ def guard_measurements(
     attribute_count: int = 0,
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> Measurements:
-    """Return the measurements of a guard: counts of used and unused rows.
+    """Return a guard's measurements, which count used and unused rows.
 
     If there is a unit column, the rows dropped by ``max_rows`` are also counted. If there are
     `optional_attributes`, the rows without a value in them are also counted. For each `UnitTotal`,
@@ -138,15 +138,15 @@ def guard_measurements(
 
     Args:
         privacy: the privacy of the plan.
-        guard_share: the guard's share of the budget that guard and plan have together.
+        guard_share: the guard's share of the total budget of guard and plan.
         attribute_count: the number of `optional_attributes` of the plan.
         totals: the `unit_total_measures` of the plan.
 
-    Guarantees: the cost is enough for two extreme cases: all rows of a unit are used, or all are
-        unused. It is also enough if all rows of a unit are drawn for the same attribute. A bound
-        on the unit's rows in cells of the plan's domain does not apply to these cells. A kept row
-        represents at most ``MOST_CUT`` dropped rows, and a cell with a total of a unit represents
-        at most `cut_limit`. The cost is therefore computed as for sums.
+    Guarantees: the cost covers both extreme cases: all rows of a unit are used, or all are unused.
+        The cost also covers the case that all rows of a unit are drawn for the same attribute. A
+        bound on the unit's rows in cells of the plan's domain does not apply to the cells that a
+        guard counts. A kept row represents at most ``MOST_CUT`` dropped rows, and a cell with a
+        total of a unit represents at most `cut_limit`. The cost is therefore computed as for sums.
     """
     budget = guard_budget(privacy.budget, guard_share)
     noise = Noise.DISCRETE_LAPLACE
@@ -301,7 +301,7 @@ def pay_for_guard(
         ledger: the ledger that pays.
         table: the encoded rows, with a table of their usage.
         plan: the plan to be released.
-        guard_share: the guard's share of the budget that guard and plan have together.
+        guard_share: the guard's share of the total budget of guard and plan.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
@@ -368,7 +368,7 @@ def check_guard_counts(
     plan: Plan,
     public_rows: int | None = None,
 ) -> GuardCounts:
-    """Return the counts of a guard for the manifest; raise if they stop a release.
+    """Return a guard's counts for the manifest; raise if they stop a release.
 
     The counts are noisy and paid for, so they are public.
 
@@ -380,9 +380,9 @@ def check_guard_counts(
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: with high probability, one of these holds: fewer than half of the rows are used;
-            no row is used; the source has fewer than half of its public number of rows; or nearly
-            no used row has a value in one of the `optional_attributes`.
+        GuardError: with high probability, one of four conditions is true: fewer than half of the
+            rows are used; no row is used; the source has fewer than half of its public number of
+            rows; or nearly no used row has a value in one of the `optional_attributes`.
     """
     stds: dict[str | None, float] = {}
     counts: dict[str | None, list[int]] = {}
@@ -500,7 +500,7 @@ def _missing_columns_reason(
 
 
 def missing_column_threshold(measured: Measurements, used_rows: int) -> int:
-    """Return the count above which an attribute counts as missing.
+    """Return the difference of counts above which an attribute is missing.
 
     Args:
         measured: the result of `guard_measurements` for a plan with `optional_attributes`.
@@ -577,7 +577,7 @@ class GuardForecast:
         left: the budget that remains for a corrected release if the guard stops one.
         noise_std: the standard error of the counts, in rows.
         most_by_chance: the guard stops a release if it counts at most this number of used rows.
-            None if it uses the public number of rows instead.
+            None if the guard uses the public number of rows instead.
         rows: the public number of rows, if the guard uses it; otherwise None.
         columns: the `optional_attributes` of the plan.
         rows_of_columns: the number of used rows that the guard needs to detect a column of
@@ -631,7 +631,7 @@ def forecast_guard(
 
     Args:
         privacy: the privacy of the plan.
-        guard_share: the guard's share of the budget that guard and plan have together.
+        guard_share: the guard's share of the total budget of guard and plan.
         public_rows: the number of rows of the source, if it is public.
         columns: the `optional_attributes` of the plan.
         totals: the `unit_total_measures` of the plan.
@@ -675,7 +675,7 @@ def _budget_text(budget: Budget) -> str:
 
 
 def guard_warning(plan: Plan, options: Options) -> str | None:
-    """Return a warning if a guard is too inaccurate for the number of rows."""
+    """Return a warning if a guard is too inaccurate for this number of rows."""
     share = checked_guard_share(options.guard)
     rows = options.rows
     if share is None or rows is None or plan.privacy.unit_column is not None:

@@ -68,7 +68,7 @@ def describe_spending(limit: Limit) -> str:
 
 
 def _describe_budgets(ledger: Ledger, limits: Sequence[Limit]) -> tuple[Fact, ...]:
-    """Return facts: the data set, the unit, and all budgets that limit a release."""
+    """Return facts on the data set, the unit and all budgets for a release."""
     facts = [
         Fact("dataset", "Data set", ledger.dataset),
         Fact("protects", "Protects", ledger.privacy.protected),
@@ -94,7 +94,7 @@ def _describe_shares(ledger: Ledger, entries: Sequence[Entry]) -> tuple[Fact, ..
 
 
 def _list_budget_shares(entries: Sequence[Entry]) -> list[str]:
-    """List the names of the shares of the budget, by their first entries."""
+    """List the names of the budget's shares, in the order of their first entries."""
     names = []
     for entry in entries:
         if entry.kind == "budget" and entry.share and entry.share not in names:
@@ -103,7 +103,7 @@ def _list_budget_shares(entries: Sequence[Entry]) -> list[str]:
 
 
 def _describe_risk(ledger: Ledger, limit: Limit) -> Fact:
-    """Return a fact on the risk of spending the whole budget (of one period)."""
+    """Return a fact on the risk if the whole budget (of one period) is spent."""
     label = "Risk"
     if limit.period:
         label = f"Risk of one {limit.period}"

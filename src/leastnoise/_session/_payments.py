@@ -1,8 +1,8 @@
 """Check data, budget, memory and time before a payment; read payment states.
 
-The state of a payment is read from the ledger and never assumed. Every payment of this process
-belongs to a run of its own. The run is recorded before anything is paid, which allows the ledger to
-state the outcome later.
+The state of a payment is read from the ledger and never assumed. Each payment of this process
+belongs to a separate run. The run is recorded before anything is paid, so that the state of the
+payment can later be read from the ledger.
 """
 
 import glob
@@ -168,7 +168,7 @@ def _payment_of_run(ledger: Ledger, run: str) -> PaymentState:
 
 @contextmanager
 def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Iterator[str]:
-    """Yield the identifier of a payment's run; later errors become PaidError.
+    """Yield the identifier of a payment's run; raise later errors as PaidError.
 
     ``bytes_needed`` is the disk space that the payment needs in the ledger. ``paid_before`` is a
     sentence about an earlier payment for the same release, such as the payment for its guard. If it
@@ -251,7 +251,7 @@ def is_resumable(entry: Entry) -> bool:
 
 
 def is_expired(ledger: Ledger, entry: Entry) -> bool:
-    """Return whether the budget period of a release ended before it measured."""
+    """Return whether a release's budget period ended before its first step."""
     return ledger.period_is_over(entry) and not ledger.pending(entry).steps
 
 
@@ -268,7 +268,7 @@ def warn_of_unfinished(ledger: Ledger) -> None:
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Return whether the directory of a ledger entry holds its whole release.
+    """Return whether the directory of a ledger entry has its complete release.
 
     The result is None if the directory cannot be read.
 
@@ -291,9 +291,10 @@ def is_published(entry: Entry) -> bool | None:
 
 
 def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) -> None:
-    """Raise an error if data, output files or budget would fail later.
+    """Raise an error if the data, output files or budget cannot be used.
 
-    The check needs no plan. A faulty spec therefore fails before planning, which may take long.
+    The check needs no plan. An unusable spec is therefore refused before planning, which may take
+    long.
     """
     check_writable(spec)
     if spec.source is None:
@@ -319,8 +320,8 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
 def _check_smallest_charge(ledger: Ledger, privacy: Privacy) -> None:
     """Raise BudgetError if a ledger would refuse every plan of a budget.
 
-    The kind of noise, and how much of a rho is spent, are known only after planning. So the
-    function checks the smallest possible charge.
+    The kind of noise, and the part of a rho that is spent, are known only after planning. The
+    function therefore checks the smallest possible charge.
     """
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
@@ -400,10 +401,10 @@ def _list_payments(
 
 
 def new_ledger_privacy(spec: Spec, plan: Plan, guard_share: Fraction | None) -> Privacy:
-    """Return budget, unit and neighbours for a new ledger of a spec's data.
+    """Return the budget, unit and neighbours for a new ledger of a spec's data.
 
     The budget is the budget of the spec, which covers guard and plan. If the spec states no budget,
-    it is the smallest budget that covers both.
+    the budget is the smallest one that covers both.
     """
     return (
         spec.total_privacy or stated_privacy(spec.privacy) or with_guard(plan.privacy, guard_share)
@@ -439,9 +440,9 @@ def open_or_create_ledger_of(
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Plan:
-    """Rescale a plan if the ledger can no longer pay it because of guards.
+    """Rescale a plan if guards spent a part of the budget that it needs.
 
-    If the ledger can pay, return the plan unchanged.
+    If the ledger can pay for the plan, the plan is returned unchanged.
 
     Args:
         ledger: the ledger that pays.
@@ -465,9 +466,9 @@ def fit_plan_to_ledger(ledger: Ledger, plan: Plan, guard_share: Fraction | None)
 
 
 def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
-    """Return the share of a plan's budget that the ledger can still pay.
+    """Return the fraction of a plan's budget that the ledger can still pay.
 
-    The share is below 1 only if guards of stopped releases spent the rest.
+    The fraction is below 1 only if guards of stopped releases spent the rest.
     """
     share = checked_guard_share(options.guard)
     try:
@@ -482,11 +483,11 @@ def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 
 
 def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
-    """Return the privacy that a ledger can still pay after stopped guards.
+    """Return a `Privacy` with the budget that stopped guards have left.
 
-    The result has the remaining budget, at most the budget of ``privacy``. The result is None in
-    two cases: the ledger has no budget left, or guards of stopped releases cost less than the
-    missing amount.
+    The result has the remaining budget or, if this is smaller, the budget of ``privacy``. The
+    result is None in two cases: the ledger has no budget left, or guards of stopped releases cost
+    less than the missing amount.
     """
     budget = privacy.budget
     remaining = ledger.left()
@@ -504,7 +505,7 @@ def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _approx_dp_privacy_after_guards(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Like `privacy_after_guards`, for (epsilon, delta) budgets.
+    """Return the result of `privacy_after_guards` for (epsilon, delta) budgets.
 
     A plan with pure or with Gaussian noise can be paid with the resulting budget.
     """
@@ -528,7 +529,7 @@ def _first_parameter(budget: Budget) -> str:
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:
-    """Return the guards' entries that no release of the same share followed."""
+    """Return the guards after which no release of the same share was paid."""
     releases = [
         entry
         for entry in ledger.entries()
@@ -543,7 +544,7 @@ def _stopped_guards(ledger: Ledger) -> list[Entry]:
 
 
 def find_stopped_entry(ledger: Ledger, plan_digest: str, output: str) -> Entry | None:
-    """Return the entry of a stopped release of a plan to a directory, or None."""
+    """Return the entry of a plan's stopped release to a directory, or None."""
     for entry in ledger.entries():
         if (
             entry.resumable
@@ -572,7 +573,7 @@ def check_search_datasets(searches: Sequence[SearchFacts], dataset: str) -> None
 def locate_data(source: Any, location: Any, receipt: ReceiptFacts) -> Any:
     """Return the data at ``source``, or at the recorded location if it is None.
 
-    Raise InputError if the data have other joined tables than the release was paid for.
+    Raise InputError if the joined tables of the data are not those for which the release was paid.
     """
     data = reading.source_from_location(location, source)
     if data is not None:
@@ -604,7 +605,7 @@ def check_joined_tables(source: Any, receipt: ReceiptFacts) -> None:
 def _may_be_same_table(current: SecondTable, recorded: SecondTable) -> bool:
     """Return whether a joined table may be the recorded one.
 
-    The names are compared only if both have one; data frames have no name.
+    The names are compared only if both tables have a name; data frames have none.
     """
     if "" in {current.table, recorded.table}:
         recorded = replace(recorded, table=current.table)
@@ -629,7 +630,7 @@ def count_csv_blocks(source: Any) -> int:
 def list_csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source.
 
-    For joined tables, these are the files of the first table. Other sources give an empty list.
+    For joined tables, these are the files of the first table. For other sources, the list is empty.
     """
     source_location = reading.source_location(source)
     while isinstance(source_location, dict) and "joined" in source_location:

@@ -1,4 +1,4 @@
-"""Carry out paid plans and publish them; finish stopped runs; read releases."""
+"""Carry out and publish paid plans, finish stopped runs, and read releases."""
 
 import json
 import os
@@ -108,9 +108,10 @@ class ReleaseRequest:
     Attributes:
         options: the options of the release.
         source: the location of the data, from `reading.source_location`.
-        receipt: the receipt of the release. The payment is added to it when all steps are drawn.
-        library: the data frame library of the data; answers are returned in it. It is not recorded
-            in the ledger.
+        receipt: the receipt of the release. The facts of the payment are added to the receipt when
+            all steps are drawn.
+        library: the data frame library of the data, in which answers are returned. The library is
+            not recorded in the ledger.
     """
 
     options: Options = field(default_factory=Options)
@@ -160,8 +161,8 @@ class ReleaseJob:
     Attributes:
         plan: the plan of the release or the search.
         contract: the steps that the series may take with private rows, and their cost.
-        draw: a function that carries out the steps of the plan with a series. It returns an
-            `Outcome`; for a search, it returns the keys or cells that were found.
+        draw: a function that carries out the steps of the plan with a series. The function returns
+            an `Outcome`; for a search, it returns the keys or cells that were found.
         bytes_needed: the disk space that the ledger and its journal need for the outcome, computed
             from public sizes.
         description: one line for readers of the ledger.
@@ -217,7 +218,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
 
 
 def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
-    """Return the job that searches for bounds; each bound is a private choice."""
+    """Return the job of a search for bounds, each of which is a private choice."""
     contract = ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
@@ -246,7 +247,7 @@ def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
 
 
 def ledger_bytes_needed(plan: Plan) -> int:
-    """Return the disk space that ledger and journal need for a plan, in bytes."""
+    """Return the bytes of disk space that ledger and journal need for a plan."""
     numbers = 2**16
     if isinstance(plan, LinearPlan):
         numbers = sum(block.rows for block in plan.measurements.blocks)
@@ -265,7 +266,7 @@ def read_table(
     """Return the private table that a plan or a search needs.
 
     If ``with_usage`` is True, used and unused rows are also counted. For a series, ``allowance``
-    states how many more rows of each unit may be used, and ``period_files`` states which files to
+    states how many more rows each unit may use, and ``period_files`` states which files have to be
     read.
     """
     _log_columns(plan, source)
@@ -321,7 +322,7 @@ def _read_categories_table(
 
 
 def _read_bounds_table(plan: BoundsPlan, source: Any, progress: RowProgress | None) -> "Table":
-    """Read the private values, or numbers of rows per unit, for a bounds search."""
+    """Read the private values or unit sizes for a search for bounds."""
     if plan.bounds_row_counts:
         return _read_unit_sizes(plan, plan.attribute, source, progress)
     unit = plan.privacy
@@ -363,7 +364,7 @@ def _log_columns(plan: Plan | SearchPlan, source: Any) -> None:
 
 
 def _measured_marginals(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
-    """Return the measured marginals of each measure; None if chosen later."""
+    """Return the measured marginals of each measure; None if not yet known."""
     if not isinstance(plan, LinearPlan) or any(
         block.limits is not None for block in plan.measurements.blocks
     ):
@@ -480,10 +481,10 @@ def _read_plan_text(text: str) -> Plan | SearchPlan:
 
 @contextmanager
 def _explain_unreadable_plan(ledger: Ledger, entry: Entry, recorded_options: str) -> Iterator[None]:
-    """Replace errors about a recorded plan by one that names its version.
+    """Replace an error about a recorded plan by an error that names a version.
 
-    The named version can finish the release. If it is the running version, errors are raised
-    unchanged.
+    This is the version that paid for the release, which can also finish it. If it is the running
+    version, the error is raised unchanged.
     """
     try:
         yield
@@ -657,7 +658,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Spending:
-    """The amount that a published release or search spent, to enter in a ledger."""
+    """The amount that a published release or search spent, for another ledger."""
 
     private: bool
     privacy: Privacy

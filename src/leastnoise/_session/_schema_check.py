@@ -12,7 +12,7 @@ from leastnoise._trusted.check import InputError
 
 
 class ColumnCheck(NamedTuple):
-    """Whether a column of the source fits its use in a spec, and why not.
+    """Whether a column of the source fits its use in a spec, and if not, why.
 
     Attributes:
         column: the name of the column.
@@ -86,7 +86,7 @@ def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
 def _find_fault(
     spec: Spec, data: Any, unit_column: str | None, needed: Iterable[_NeededColumns] = ()
 ) -> str:
-    """Return why columns cannot be read, or "" if they fit."""
+    """Return the reason why columns cannot be used, or "" if they can."""
     columns = list(needed)
     attributes = [name for part in columns for name in part.attributes]
     measures = [name for part in columns for name in part.measures]

@@ -67,7 +67,7 @@ class SeriesProgress:
         labels: the labels of all periods.
         drawn: the number of periods whose noise is drawn and recorded.
         due: the number of periods that are over.
-        unpublished: the labels of the periods that were drawn and are not in the directory.
+        unpublished: the labels of the periods that were drawn but are not in the directory.
     """
 
     labels: tuple[str, ...]
@@ -150,7 +150,7 @@ def _today() -> dt.date:
 
 @dataclass(frozen=True, slots=True)
 class _SeriesJob:
-    """A series that one run pays for, or continues.
+    """A series that a run pays for or continues.
 
     Attributes:
         plan: the plan for all periods.
@@ -230,7 +230,7 @@ def _publish_due_periods(
 ) -> PublishedPeriods:
     """Pay for a series if it is not paid yet, and publish its first periods.
 
-    The arguments are the arguments of `publish_due_periods`, and the number of periods that are
+    The function takes the arguments of `publish_due_periods`, and the number of periods that are
     due.
     """
     series = cast(SeriesOptions, spec.series)
@@ -273,11 +273,11 @@ def _publish_due_periods(
 def _period_files(
     job: _SeriesJob, series: SeriesOptions, periods_due: int
 ) -> reading.PeriodFiles | None:
-    """Return which files to read for the periods to draw; None for all files.
+    """Return the names of the files to read for new periods; None for all files.
 
-    A guard needs all files, because it counts all rows. Rows that are counted on arrival also need
-    all files, because a row must stay once it is read (P2). Counts of units in windows of periods
-    need the rows of past periods.
+    A guard needs all files, because it counts all rows. If late rows count on arrival, all files
+    are needed too, because a row must stay once it is read (P2). Counts of units in windows of
+    periods need the rows of past periods.
     """
     if job.guard_share is not None or series.late == "arrival":
         return None
@@ -399,8 +399,8 @@ def _pay_for_series(
 def _check_newest_ledger(target: Path, undrawn_labels: Sequence[str]) -> None:
     """Raise LedgerError for an older copy of a ledger.
 
-    It would draw a period twice. A ledger is an older copy if a published period is not drawn in
-    it.
+    An older copy would draw a period twice. A ledger is an older copy if it has not drawn a period
+    that is published.
     """
     if released_labels := [label for label in undrawn_labels if (target / label).exists()]:
         raise LedgerError(

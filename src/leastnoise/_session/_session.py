@@ -124,11 +124,11 @@ def find_categories(
         dataset: the name of the data set in the ledger. Defaults to the file name of the source.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             and nothing is paid.
-        progress: if True, show a line with the share of the rows that has been read. If None, show
-            it in notebooks only.
+        progress: if True, show a line with the percentage of rows that have been read. If None,
+            show it in notebooks only.
 
     Returns:
-        The categories; ``kind()`` is the attribute for a `Domain`.
+        The categories. Their method ``kind()`` returns the attribute for a `Domain`.
 
     Raises:
         InputError: an argument cannot be used; nothing was spent.
@@ -138,9 +138,9 @@ def find_categories(
             finish the search.
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
-        unit and neighbours. This holds even if a unit has ``max_rows`` categories that no other
-        unit has. The charge is recorded on the disk of the ledger before any noise is drawn. If the
-        process is killed after the payment, the search is absent, resumable or whole.
+        unit and neighbours. They satisfy it even if a unit has ``max_rows`` categories that no
+        other unit has. The charge is recorded on the disk of the ledger before any noise is drawn.
+        If the process is killed after the payment, the search is absent, resumable or whole.
 
     Edge cases: the budget of a search is also spent if nothing is found. If a search with this plan
         for this directory was paid for and stopped, the call finishes it and pays nothing again.
@@ -184,11 +184,11 @@ def find_bounds(
         dataset: the name of the data set in the ledger. Defaults to the file name of the source.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             and nothing is paid.
-        progress: if True, show a line with the share of the rows that has been read. If None, show
-            it in notebooks only.
+        progress: if True, show a line with the percentage of rows that have been read. If None,
+            show it in notebooks only.
 
     Returns:
-        The bounds ``low`` and ``high``; ``max_rows`` after a search for it.
+        The bounds ``low`` and ``high``; after a search for ``max_rows``, the number ``max_rows``.
 
     Raises:
         InputError: an argument cannot be used; nothing was spent.
@@ -197,9 +197,10 @@ def find_bounds(
         PaidError: an error occurred after the payment; the message states whether ``resume`` can
             finish the search.
 
-    Guarantees: the bounds satisfy the plan's budget for its unit and neighbours, however many rows
-        a unit has. The charge is recorded on the disk of the ledger before any noise is drawn. If
-        the process is killed after the payment, the search is absent, resumable or whole.
+    Guarantees: the bounds satisfy the plan's budget for its unit and neighbours, whatever the
+        number of rows of a unit. The charge is recorded on the disk of the ledger before any noise
+        is drawn. If the process is killed after the payment, the search is absent, resumable or
+        whole.
 
     Edge cases: if no unit has a value, every candidate is equally likely. If a search with this
         plan for this directory was paid for and stopped, the call finishes it and pays nothing
@@ -258,7 +259,7 @@ def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan
 
 
 def estimate_planning_seconds(spec: Spec) -> float:
-    """Estimate the CPU seconds that planning a spec takes."""
+    """Estimate how many CPU seconds it takes to plan a spec."""
     return expected_seconds(spec.workload, spec.planned_privacy, spec.search(), spec.objective)
 
 
@@ -296,9 +297,9 @@ def release(
             the plan's budget.
         seed: the seed of reproducible noise, for tests and experiments. Such noise protects nobody,
             nothing is paid, and the release is marked as not private. If a unit has more than
-            ``max_rows`` rows, the choice of its rows does not depend on the seed.
-        progress: if True, show a line with the share of the rows that has been read. If None, show
-            it in notebooks only.
+            ``max_rows`` rows, its rows are chosen independently of the seed.
+        progress: if True, show a line with the percentage of rows that have been read. If None,
+            show it in notebooks only.
         note: one line of text that the ledger records with the payment.
 
     Returns:
@@ -307,8 +308,8 @@ def release(
     Raises:
         InputError: an argument cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used; it is a copy from before a release that it paid for;
-            or it does not exist, but another ledger has the data set. Nothing was spent.
+        LedgerError: the ledger cannot be used; it is an old copy that lacks a release for which it
+            paid; or it does not exist, but another ledger has the data set. Nothing was spent.
         PaidError: an error occurred after the payment; the message states whether ``resume`` can
             finish the release.
 
@@ -317,10 +318,10 @@ def release(
         process is killed after the payment, the release is absent, resumable or whole.
 
     Edge cases: guards that stopped earlier releases may have spent a part of the budget. If the
-        ledger has less left than the plan costs only for this reason, the plan is rescaled to the
-        remaining budget, and the release reports this. If a release with this plan for this
-        directory was paid for and stopped, the call finishes it from its measurements without a
-        second payment. Without ``out``, a warning names each earlier release that can be finished.
+        ledger lacks budget for the plan only for this reason, the plan is rescaled to the remaining
+        budget, and the release reports this. If a release with this plan for this directory was
+        paid for and stopped, the call finishes it from its measurements without a second payment.
+        Without ``out``, a warning names each earlier release that was stopped and can be finished.
 
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -439,7 +440,7 @@ class _PaymentRequest:
 
     @property
     def output(self) -> str:
-        """The target directory as text, as the ledger records it."""
+        """The target directory, in the form in which the ledger records it."""
         if self.target is None:
             return IN_MEMORY
         return str(self.target)
@@ -579,8 +580,8 @@ def _check_new_ledger_budget(ledger_source: object, total_privacy: Privacy | Non
 def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | None) -> ReleaseJob:
     """Return the job, rescaled if guards of stopped releases spent its budget.
 
-    A search is not rescaled. A plan is also not rescaled if its guard is paid for and waits for its
-    release.
+    A search is not rescaled. A plan is not rescaled either if its guard is already paid for and
+    waits for its release.
     """
     plan = job.plan
     if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, guard_share) is not None:
@@ -593,7 +594,7 @@ def _affordable_job(ledger: Ledger, job: ReleaseJob, guard_share: Fraction | Non
 
 
 def _whole_budget_text(privacy: Privacy, guard_share: Fraction | None) -> str:
-    """Format the first parameter of the budget of a plan and its guard together."""
+    """Format the first parameter of the total budget of a plan and its guard."""
     name, size = next(iter(parameters_by_name(with_guard(privacy, guard_share).budget).items()))
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
@@ -653,8 +654,8 @@ def _expected_progress(
 ) -> tuple[int, float]:
     """Return the CSV blocks to read, and the expected seconds after reading.
 
-    The progress line of a notebook uses these numbers. The function accepts unusable arguments;
-    other functions refuse them later.
+    The progress line of a notebook uses these numbers. The function does not refuse unusable
+    arguments; other functions do so later.
     """
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return count_csv_blocks(source), finishing_seconds(
@@ -674,28 +675,28 @@ def resume(
 
     Args:
         ledger: the ledger, or its file.
-        number: the number of the release to finish; None for all that can be finished.
+        number: the number of the release to finish; None for all releases that can be finished.
         source: the data, if a release was stopped between two steps and its data have another
             location now.
         out: a directory that replaces the directory in the ledger; allowed only together with
             ``number``.
-        progress: if True, show a line with the share of the rows that has been read. If None, show
-            it in notebooks only.
+        progress: if True, show a line with the percentage of rows that have been read. If None,
+            show it in notebooks only.
 
     Returns:
         The releases and the results of searches (`FoundCategories`, `FoundBounds`), in the order of
-        payment. The list is empty if no release waits.
+        payment. The list is empty if no release has to be finished.
 
     Warns:
-        UserWarning: one of several releases could not be finished; the warning states the reason,
-            and the others are returned.
+        UserWarning: one of several releases could not be finished. The warning states the reason,
+            and the other releases are returned.
 
     Raises:
         InputError: there is no such release; the directory exists or cannot be created; or data
             that the release needs are missing.
         LedgerError: the ledger cannot be used.
         PaidError: an error occurred again; the message states whether the release can still be
-            finished. If none of several releases could be finished, this is the first error.
+            finished. If none of several releases could be finished, the first error is raised.
 
     Guarantees: no step is drawn twice. Recorded steps are used unchanged. If a step was begun and
         has no recorded outcome, the release becomes absent.

@@ -79,7 +79,7 @@ _TOP_DOWN = (
 
 
 class RunObserver:
-    """Receives the events of a run; the default only warns.
+    """Receives the events of a run; by default, it only shows warnings.
 
     The commands use an observer that prints and shows progress.
     """
@@ -95,7 +95,7 @@ class RunObserver:
 
         Args:
             ledger: the ledger that paid for them.
-            settled: the ledger entries whose state was just recorded.
+            settled: the ledger entries whose states have just been recorded.
         """
 
     def show_not_private(self) -> None:
@@ -145,8 +145,8 @@ class SpecRun:
 
     Attributes:
         status: "released"; "finished" if the release was paid for and stopped before; "already
-            released" if the directory has the same release; "nothing due" if all periods of a
-            series that are over were published before; "not private" for a seeded run.
+            released" if the directory has the same release; "nothing due" if all past periods of a
+            series were published before; "not private" for a seeded run.
         release: the release; for a series its newest period. It is None if no period is published.
         ledger: the ledger that paid; None for a seeded run.
         entry: the entry for this release in the ledger; None for a seeded run.
@@ -289,9 +289,10 @@ def read_spec(
 
     Args:
         path: the TOML file.
-        categories: by attribute, categories that a search found and did not write.
+        categories: for each attribute, the categories that a search found but did not write to a
+            file.
         statements: a file of SQL statements that replace ``[[workload]]``.
-        bounds: by their names, bounds that a search found and did not write.
+        bounds: for each name, the bounds that a search found but did not write to a file.
 
     Returns:
         The spec, whose methods ``plan`` and ``release`` are equivalent to the commands.
@@ -355,7 +356,7 @@ def run_spec(
 ) -> SpecRun:
     """Publish a release of a spec, or the periods of its series that are due.
 
-    The arguments are the same as for `SpecFile.release`, and an observer of the run.
+    The function takes the arguments of `SpecFile.release`, and an observer of the run.
     """
     observer = observer or RunObserver()
     check_run_arguments(spec, plan, through=through, seed=seed)
@@ -449,7 +450,7 @@ def check_run_arguments(
 
 
 def _refuse_seeded_searches(spec: Spec) -> None:
-    """Raise InputError if a search was seeded, because a paid run cannot use it."""
+    """Raise InputError for a seeded search, which a paid run cannot use."""
     for search in spec.all_searches:
         if search.result is not None and not search.result.private:
             raise InputError(
@@ -462,7 +463,7 @@ def _refuse_seeded_searches(spec: Spec) -> None:
 def with_data(
     purpose: str, spec: SpecFile, source: Any, dataset: str | None, share: str | None
 ) -> SpecFile:
-    """Return a copy of a spec with data, data set name and ledger share set.
+    """Return a copy of a spec with data, a data set name and a ledger share.
 
     Args:
         purpose: the purpose of the payment, for messages.
@@ -486,7 +487,7 @@ def with_data(
 
 
 def choose_ledger(spec: Spec) -> Path:
-    """Return the path of the ledger: from the spec, or next to the data."""
+    """Return the ledger's path: the spec's path, or a path next to the data."""
     if spec.ledger is not None:
         return spec.ledger
     if not isinstance(spec.source, (Path, DatabaseTable)):
@@ -517,7 +518,7 @@ def settle_earlier_releases(ledger_path: Path, observer: RunObserver) -> frozens
 
 
 def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun | None:
-    """Return the run for a directory that already has the release of a spec.
+    """Return a `SpecRun` if a directory already has the release of a spec.
 
     Args:
         spec: the spec.
@@ -525,12 +526,12 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
         ledger_path: the ledger that would pay.
 
     Returns:
-        A run with the published release. The result is None if the directory has no release or if
-        there is no ledger.
+        A `SpecRun` with the published release. The result is None if the directory has no release
+        or if there is no ledger.
 
     Raises:
-        InputError: the directory has other contents. The message names the parts of the spec that
-            differ in its release.
+        InputError: the directory has other contents. The message names the parts in which the spec
+            and the published release differ.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
     # isfile() is False also for a name that is too long, which is refused later
@@ -556,7 +557,7 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
 
 
 def _differing_release_parts(spec: SpecFile, published: PublishedRelease) -> list[str]:
-    """List the parts of the spec that differ in a published release."""
+    """List the parts in which a spec and a published release differ."""
     plan = published.release.plan
     differences = differing_parts(plan, spec)
     if published.release.receipt.guard_reduced_from is not None:
@@ -585,7 +586,7 @@ def _find_entry(ledger: Ledger, finished_release: Release) -> Entry | None:
 
 
 def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
-    """Check that options fit the plan, and show its warnings.
+    """Check that the options of a spec fit the plan, and show warnings.
 
     Raises:
         InputError: the options do not fit.
@@ -601,9 +602,9 @@ def _plan_with_observer(spec: Spec, observer: RunObserver) -> Plan:
 
 
 def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) -> Plan:
-    """Plan a spec with the budget that guards of stopped releases left.
+    """Plan a spec with the budget that stopped releases' guards have left.
 
-    A plan whose error is known is rescaled later, when it is paid for.
+    A plan whose expected error is known is rescaled later, when it is paid for.
     """
     plan = _plan_with_observer(spec, observer)
     whole_budget_privacy = stated_privacy(spec.privacy)
@@ -623,7 +624,7 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
 
 
 def _open_payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
-    """Open the share that pays, or return the ledger's path if no share pays."""
+    """Open the ledger for the share that pays; without a share, return its path."""
     if spec.share:
         return Ledger.open(ledger_path, share=spec.share)
     return ledger_path
@@ -680,7 +681,7 @@ def _run_seeded(
 def pay_for_searches(
     spec: SpecFile, ledger_path: Path | None, observer: RunObserver, seed: int | None = None
 ) -> SpecFile:
-    """Pay for the unfinished searches of a spec; return it with their results.
+    """Pay for the unfinished searches of a spec; return the spec with results.
 
     Searches for bounds come first, because the cost of a search for categories depends on
     ``max_rows``.
@@ -723,7 +724,7 @@ def _read_spec_with_results(
     categories: Mapping[str, FoundCategories],
     bounds: Mapping[str, FoundBounds],
 ) -> SpecFile:
-    """Read a spec again with search results, and keep its data and payment."""
+    """Read a spec again with search results, but keep its data and payment."""
     return replace(
         read_spec(spec.path, categories, spec.statements, bounds),
         source=spec.source,
