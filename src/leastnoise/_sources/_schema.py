@@ -21,8 +21,8 @@ def schema(source: Any) -> tuple[SchemaField, ...]:
         source: anything that `leastnoise._trusted.reading.read` takes.
 
     Returns:
-        For each column its name, Arrow type (None in files of text), time zone, and whether its
-        values can be read and must not be null.
+        One entry for each column, with its name, its Arrow type (None in files of text), its time
+        zone, whether its values can be read, and whether they must not be null.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "people.csv")
@@ -47,7 +47,7 @@ def file_endings() -> tuple[str, ...]:
 def has_text_rows(source: Any) -> bool:
     """Return whether each row of a source is a line of text in a file.
 
-    Only the names of the files decide.
+    The result depends only on the names of the files.
 
     >>> [has_text_rows(name) for name in ("a.csv", "b/*.tsv.gz", "c.parquet")]
     [True, True, False]
