@@ -53,7 +53,7 @@ _NOT_TEXT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFit:
-    """Private counts of how the values of one column fit the domain.
+    """Private counts of one column's values that fit the domain or do not.
 
     Attributes:
         name: the name of the attribute or measure.
@@ -62,9 +62,9 @@ class ColumnFit:
         outside: the number of rows with any other value.
         dropped: the number of rows that are left out because of a null or a value outside.
         clipped: the number of rows whose null or outside value counts in the nearest cell; for a
-            measure, it counts at the nearest bound.
+            measure, such a value counts as the nearest bound.
         other: the number of rows whose null or outside value counts in the cell ``other``; for a
-            measure, it counts as zero.
+            measure, such a value counts as zero.
         values: the most frequent values outside the domain, as text, with their numbers of rows.
         in_other_tables: whether dropped rows still count in tables without the attribute.
     """
@@ -82,7 +82,7 @@ class ColumnFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinFit:
-    """Private counts of how rows find partners in a joined table.
+    """Private counts of rows with and without partners in a joined table.
 
     Attributes:
         table: the name of the joined table; empty for a data frame.
@@ -112,7 +112,7 @@ class DomainFit:
             cell.
         used: the number of rows that a release would count in at least one table.
         unreadable: the number of used rows with a measure that is neither a null nor a number. A
-            guard counts them as unused.
+            guard counts these rows as unused.
         attributes: the counts for the column of each attribute.
         measures: the counts for the column of each measure.
         joins: the counts for each joined table.
@@ -324,7 +324,7 @@ def _count_line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _count_join_fit(source: Joined) -> JoinFit:
-    """Return how the rows of a joined source find their partners."""
+    """Count the rows of a joined source with and without partners."""
     from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.second_key, [], source.reading)
@@ -341,7 +341,7 @@ def _count_join_fit(source: Joined) -> JoinFit:
 
 
 class _ColumnCounter:
-    """Counts how the values of one column fit its kind, chunk by chunk."""
+    """Counts, chunk by chunk, the values of one column that fit its kind."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name = name
@@ -366,7 +366,7 @@ class _ColumnCounter:
     def count_chunk(self, chunk: Iterator[IntArray]) -> IntArray:
         """Count a chunk, and return the cells of its rows.
 
-        The next items of ``chunk`` are the encoded columns of this counter.
+        ``chunk`` is an iterator whose next items are the encoded columns of this counter.
         """
         return self.add(*(next(chunk) for _ in self.encoders))
 
@@ -427,7 +427,7 @@ class _ColumnCounter:
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts.
 
-        A measure does not drop rows, and counts values that are not numbers as zero.
+        A measure does not drop rows, and a value that is not a number counts as zero.
         """
         counts = {
             key: self._counts[key]
@@ -464,7 +464,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """How the rows of a source fit a domain: exact, private counts.
+    """Exact, private counts of how the rows of a source fit a domain.
 
     Attributes:
         fit: the counts.
@@ -502,19 +502,21 @@ def check(
     Only the data holder may see the result.
 
     Args:
-        request: a spec, a plan or a workload. Its attributes and measures are read as in a release.
+        request: a spec, a plan or a workload. The attributes and measures of the request are read
+            as in a release.
         source: the data; defaults to the data that the spec names.
         unit_column: for a workload, the column whose values are the privacy units.
         max_rows: for a workload, the largest number of rows of a unit that count.
         max_per_cell: for a workload, the largest number of these rows in one cell.
         values: how many of the most frequent values outside the domain to list for each column.
-            They are values of rows.
+            These are private values of rows.
 
     Returns:
         Exact counts, marked as private. Nothing is paid, written or published.
 
     Raises:
-        InputError: an argument cannot be used, a column is missing, or its type cannot match.
+        InputError: an argument cannot be used, a column is missing, or no value of its type fits
+            the domain.
 
     Guarantees: the result is not private. Copying a part of it into a spec is an unpaid release.
 
