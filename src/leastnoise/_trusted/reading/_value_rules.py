@@ -205,7 +205,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
     """Return a function that converts a value of any type to a number.
 
-    The conversions are those of `number` and `text_number`.
+    The conversions are done by `number` and `text_number`.
 
     >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
     >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5), read("")
