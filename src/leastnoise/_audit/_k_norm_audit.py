@@ -1,4 +1,4 @@
-"""The groups of tables that share K-norm noise, and the noise's distribution."""
+"""Find tables that share K-norm noise, and compute the noise's distribution."""
 
 import math
 from collections.abc import Sequence

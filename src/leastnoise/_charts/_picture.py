@@ -309,7 +309,8 @@ def key_encoding(title: str | None, label_limit: int | None = None) -> Spec:
 def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
     """Return the Vega-Lite encoding of tooltips.
 
-    ``fields`` are pairs of a field and its title. The answer and its interval follow them.
+    ``fields`` are pairs of a field and its title. In a tooltip, the answer and its interval follow
+    these fields.
     """
     numbers = [
         {"field": name, "type": "quantitative", "format": ",.6~g"}

@@ -96,7 +96,7 @@ def set_locale(spec: Spec, language: str) -> Spec:
 def is_drawing() -> bool:
     """Return whether charts can be drawn as pictures.
 
-    Pictures require the extra ``charts``. LEASTNOISE_CHARTS=off turns them off.
+    Pictures require the extra ``charts``. LEASTNOISE_CHARTS=off turns these pictures off.
     """
     return is_on(CHARTS) and has_chart_libraries()
 

@@ -1,6 +1,6 @@
-"""The command ``coarsen``: which hidden counts can readers compute from planned tables?
+"""The command ``coarsen``: which hidden counts can readers compute?
 
-It reads a data holder's planned tables, never rows, and claims no privacy.
+The command reads a data holder's planned tables, never rows, and claims no privacy.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Commands for finished releases. They read no data and spend no budget.
+"""Commands for finished releases, which read no data and spend no budget.
 
-``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
+The commands are ``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
 """
 
 import math

@@ -223,7 +223,7 @@ def open_new_file(path: Path, advice: str) -> Iterator[Path]:
     """Write a new file under a temporary name, and rename it when complete.
 
     Yields:
-        The temporary path to write to. It is removed after an error.
+        The temporary path to write to. The file under this path is removed after an error.
     """
     check_new_file(path, advice)
     temporary = path.with_name(f".{os.getpid()}.part.{path.name}")

@@ -617,8 +617,8 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
 def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     """Return a label and text on how the cost is divided, if units are counted.
 
-    The text lists the shares of rows and sums together, and of each count of units. The result is
-    empty if the workload counts no units.
+    The text lists the share of all rows and sums together, and the share of each count of units.
+    The result is empty if the workload counts no units.
     """
     names = {
         product.measure: _name_unit_count(product)

@@ -1,9 +1,9 @@
 """Provide the kinds of attributes and the rules for their values.
 
 Every attribute has a finite public list of cells, and rules for the values that have none of these
-cells. This package has the kinds of attributes and the rules that assign a value to a cell. Nothing
-in it sees a row. The trusted half of the package is `leastnoise._trusted.domain`; its names can
-also be imported from here.
+cells. This package has the kinds of attributes and the rules that assign a value to a cell. No code
+of this package sees a row of the data. The trusted half of the package is
+`leastnoise._trusted.domain`; its names can also be imported from here.
 """
 
 from leastnoise._domain._dates import FOLDED, Dates, period_of

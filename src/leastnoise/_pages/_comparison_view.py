@@ -60,7 +60,7 @@ class DifferenceCounts(NamedTuple):
 
 
 class ReleaseNames(NamedTuple):
-    """The names of the compared groups or releases, and of the one they are compared with."""
+    """The names of compared groups or releases, and the name of the reference."""
 
     first: tuple[str, ...]
     against: str
@@ -128,7 +128,7 @@ def _find_suppressed(comparison: ComparisonResult) -> BoolArray | None:
 def _suppressed_groups(
     release: Release, subject: ComparisonSubject, selection: object
 ) -> BoolArray | None:
-    """Return for which groups a release suppresses a compared number, or None.
+    """Return a mask of groups whose compared number is suppressed, or None.
 
     The result is None if no table of the release has these numbers.
     """

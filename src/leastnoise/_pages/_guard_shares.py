@@ -1,4 +1,4 @@
-"""Estimate the shares of rows and amounts beyond limits, from guard counts."""
+"""Estimate from guard counts how many rows and amounts exceed the limits."""
 
 import math
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInter
 def estimate_cut_amount(
     guard: GuardCounts | None, measure: str, level: float
 ) -> ShareInterval | None:
-    """Estimate the share of a total of units that the limits cut, or None.
+    """Estimate the share that the limits cut from a total of units, or None.
 
     The computation is as in `estimate_cut_share`, but with the guard's noisy amounts. The result is
     None if the guard measured none, or if the noise hides the share.
@@ -107,7 +107,7 @@ def _estimate_share(
 def format_row_limit(
     privacy: Privacy, guard: GuardCounts | None, level: float, catalogue: Catalogue
 ) -> str:
-    """Return a phrase on the row limit of units and the share of rows it cut.
+    """Return a phrase on the row limit of units, and the share of rows beyond it.
 
     The phrase is empty if there is no limit.
     """

@@ -202,7 +202,8 @@ def published_part(plan: Plan, *, has_searches: bool) -> str:
     """Return "release" or "addition": the part that a plan's budget covers.
 
     Searches for categories or bounds have separate budgets, and so do the earlier releases that a
-    plan builds on. A release that contains their results is an addition to them.
+    plan builds on. A release that contains the results of searches or earlier releases is an
+    addition to them.
 
     Args:
         plan: the plan.
@@ -702,9 +703,10 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def has_row_limit(release: Release, product: Product | None = None) -> bool:
-    """Return whether the row limit of units cuts rows of a table, or of any table.
+    """Return whether the row limit of units drops rows of a table, or of any.
 
-    Counts of units and totals of units use all rows of a unit; their limit is on its cells.
+    Counts of units and totals of units use all rows of a unit; they have a limit on the unit's
+    cells instead.
     """
     if release.privacy.unit_column is None or release.plan.details.counts_unit_sizes:
         return False
@@ -817,7 +819,7 @@ def _shorten_list(names: list[str]) -> list[str]:
 def list_cut_amounts(
     release: Release, catalogue: Catalogue = ENGLISH, least_share: float | None = None
 ) -> list[str]:
-    """Return a sentence for each total of units, on how much of it limits cut.
+    """Return a sentence for each total of units: how much of it the limits cut.
 
     Args:
         release: the release; its receipt may contain amounts that the guard measured.
@@ -863,7 +865,7 @@ def list_cut_amounts(
 def has_series_limit(plan: Plan) -> bool:
     """Return whether a series limits the rows of a unit over all periods.
 
-    If it does, rows of a unit in later periods count only until the limit is reached.
+    With such a limit, rows of a unit in later periods count only until the limit is reached.
     """
     privacy = plan.privacy
     if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:

@@ -221,8 +221,8 @@ def _bounds_plan(value: Mapping[str, Any]) -> BoundsPlan:
 def plan_max_rows(privacy: Privacy, most: int, *, covers: Exact = COVERS) -> BoundsPlan:
     """Plan a private search for ``max_rows``, the limit on a unit's rows.
 
-    Planning reads no data. The plan's `rank_error` states the accuracy: the number of units within
-    the found bounds may differ by this number from the requested share of all units.
+    Planning reads no data. The plan's `rank_error` states the accuracy: the number of units with at
+    most the found number of rows differs from the share ``covers`` by at most this number.
 
     Args:
         privacy: the budget, which the search spends completely, and the column of the unit.
@@ -267,7 +267,7 @@ def plan_bounds(
     """Plan a private search for the bounds of a numeric column.
 
     Planning reads no data. The plan's `rank_error` states the accuracy: the number of units within
-    the found bounds may differ by this number from the requested share of all units.
+    the bounds differs from the share ``covers`` by at most this number.
 
     Args:
         column: the name of the column, unless ``reading`` names another column.

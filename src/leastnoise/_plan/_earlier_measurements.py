@@ -239,8 +239,8 @@ def hidden_attributes(
 ) -> tuple[str, ...]:
     """Return the attributes that need a hidden cell, given earlier releases.
 
-    An attribute needs one if the plan or a release may drop rows because of it, unless the plan and
-    all releases do.
+    An attribute needs a hidden cell if its missing values drop rows in the plan or in a release,
+    but not in all of them.
 
     Args:
         earlier: the releases.

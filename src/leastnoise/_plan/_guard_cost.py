@@ -116,7 +116,7 @@ def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
 def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     """Return an (epsilon, delta) that covers a plan and its guard.
 
-    It covers the sum of their epsilons and the sum of their mu squared. Like
+    The result covers the sum of their epsilons and the sum of their mu squared. Like
     `_without_guard_in_mu`, this function tries whole thousandths.
     """
     sum_of_epsilons = budget.epsilon / (1 - guard_share)

@@ -256,8 +256,8 @@ class Plan(ABC):
 
         Notebooks show the chart: typical errors as bars, largest errors as ticks.
 
-        The chart has the tables of counts of rows. If no table counts rows, it has the tables of
-        the first measure, because each measure has a separate unit.
+        The chart has the tables of counts of rows. If no table counts rows, the chart has the
+        tables of the first measure, because each measure has a separate unit.
 
         Raises:
             InputError: the error depends on the data.
@@ -305,7 +305,7 @@ class Plan(ABC):
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the attributes and measures that the release reads.
 
-        They are in the order of the domain.
+        The names are in the order of the domain.
 
         These are the attributes and measures that queries, measurements or choices of a mechanism
         use. No other attribute or measure is read. So an attribute that is not used drops no rows.

@@ -143,7 +143,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _block(entry: Mapping[str, Any], factors: Sequence[Factor], limits: Sequence[Limits]) -> Block:
-    """Parse a block.
+    """Parse a block of measured queries from its JSON object.
 
     The JSON object refers to factors and limits by their positions.
     """

@@ -137,8 +137,8 @@ def describe_unit_sizes(release: Release) -> UnitSizes:
 
     The drafted limit is the upper end of a cell: the smallest such end that a share `COVERED_UNITS`
     of the units does not exceed, as far as the noise allows this to be determined. Means and shares
-    of rows use only the cells up to ``largest``, because the noise of a cell with very many rows
-    would dominate them.
+    of rows use only the cells up to ``largest``, because a cell with very many rows has noise that
+    would dominate the result.
 
     Args:
         release: the release of the plan from `plan_unit_sizes`.
@@ -179,9 +179,9 @@ def _count_reached_cells(units_beyond: Sequence[EstimateInterval]) -> int:
 def _choose_limit(units_beyond: Sequence[EstimateInterval]) -> int:
     """Return the row limit to draft, which is the end of a cell.
 
-    The limit is the smallest of these ends that enough units do not exceed. The search for it also
-    stops if the number of units beyond a limit is smaller than its error. Otherwise, noise in the
-    cells of many rows could lead to a large limit.
+    The limit is the smallest of these ends that enough units do not exceed. The search for this end
+    also stops if the number of units beyond a limit is smaller than its error. Otherwise, noise in
+    the cells of many rows could lead to a large limit.
     """
     most_units = (1 - COVERED_UNITS) * units_beyond[0].value
     position = 0

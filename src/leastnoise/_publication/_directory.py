@@ -27,7 +27,7 @@ _CLEANING_SECONDS = 1.0  # maximum time that another process needs to remove a d
 def check_target(directory: str | os.PathLike[str]) -> Path:
     """Return the path of an output directory.
 
-    Raises an error if it cannot be created.
+    Raises an error if the directory cannot be created.
     """
     # resolve() would follow a link.
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100

@@ -130,8 +130,8 @@ class PublicationTable:
     def column_key(self) -> int | None:
         """The position of the key whose labels are columns; None if there is none.
 
-        A key of dates with two to ten labels comes first; without such a key, it is the last key
-        with two to ten labels. If the table would be too wide for a page, it is the key with the
+        The column key is a key of dates with two to ten labels, or else the last key with two to
+        ten labels. If the table would be too wide for a page, the column key is the key with the
         fewest labels.
         """
         if len(self.labels) < 2:

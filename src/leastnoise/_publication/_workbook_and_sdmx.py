@@ -3,10 +3,10 @@
 Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
 In SDMX every table is a separate data flow, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. With ``flows =
-"quantity"``, all tables of a quantity share one data flow. In it, ``_T`` stands for the total of a
-dimension. The dimensions are the attributes, with periods as ``TIME_PERIOD``. The answer is
-``OBS_VALUE``, and attributes of the observation state its errors. Each component appears with its
-id and name (``labels=both``).
+"quantity"``, all tables of a quantity share one data flow. In this data flow, ``_T`` stands for the
+total of a dimension. The dimensions are the attributes, with periods as ``TIME_PERIOD``. The answer
+is ``OBS_VALUE``, and attributes of the observation state its errors. Each component appears with
+its id and name (``labels=both``).
 """
 
 import csv
@@ -552,7 +552,7 @@ def _find_sdmx_unit(
 ) -> tuple[str, LocalTexts]:
     """Return the SDMX id of a result's unit, and its display name by language.
 
-    Numbers of values have the unit of rows, and weighted sums the unit of their measure. The id
+    A number of values has the unit of rows, and a weighted sum has the unit of its measure. The id
     comes from the mapping or, if the mapping has none, from the name of the measure.
     """
     key = _find_unit_key(result)

@@ -585,7 +585,8 @@ def fill_draft(release: Release, draft: DraftDirectory) -> None:
 def _write_measurements(release: Release, directory: Path) -> None:
     """Write the plan and the observation.
 
-    If the list of measured tables is too long for the manifest, it is also written.
+    If the list of measured tables is too long for the manifest, the list is written to a separate
+    file.
     """
     directory.mkdir()
     observation = release.observation

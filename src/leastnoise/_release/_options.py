@@ -4,7 +4,7 @@ Options are checked before the plan is paid. After the payment no option may fai
 sizes depend only on the plan, and iterations stop after a bounded number of rounds.
 
 A table of all ranges may be too large to write. In that case, its cells and its prefix sums are
-written. Every range can be computed from them.
+written. Every range can be computed from these numbers.
 """
 
 from collections import Counter
@@ -110,7 +110,7 @@ class Options:
     All options except the guard are post-processing, and cost nothing.
 
     In a spec the options are keys of ``[output]``; only ``guard`` is a key of ``[plan]``. The
-    manifest lists them under ``options``.
+    manifest lists all options under ``options``.
 
     Args:
         level: the coverage probability of the intervals, above 0 and below 1.
@@ -691,7 +691,7 @@ def _has_text_keys(value: object) -> bool:
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
-    """Return the tables to write; smaller tables replace too large tables.
+    """Return the tables to write; a table that is too large is replaced.
 
     The table of the cells replaces a table that is too large to write, and its prefix sums are
     added at the end.

@@ -220,7 +220,7 @@ def read_bounds_requests(spec_tables: Mapping[str, Any]) -> tuple[BoundsRequest,
 def _searchable_settings(
     spec_tables: Mapping[str, Any],
 ) -> list[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Return the path of each setting that may request a search, and its table."""
+    """Return the path and enclosing table of each setting that may be a search."""
     places: list[tuple[tuple[str, ...], Mapping[str, Any]]] = []
     unit = _table_or_empty(_table_or_empty(spec_tables, "privacy"), "unit")
     places.append((("privacy", "unit", "max_rows"), unit))

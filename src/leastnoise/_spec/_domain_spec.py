@@ -560,10 +560,10 @@ _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Return the combinations of ``[[impossible]]``, as cell numbers by attribute.
+    """Return the combinations in ``[[impossible]]``: cell numbers by attribute.
 
-    Each entry of the spec lists values that do not occur together. For numbers and dates it states
-    a first and a last value, for other attributes a list of values.
+    Each entry of the spec lists values that do not occur together. For numbers and dates the entry
+    states a first and a last value, for other attributes a list of values.
     """
     if not isinstance(value, list) or not all(
         isinstance(entry, Mapping) and entry for entry in value

@@ -303,7 +303,7 @@ def date_range_in_name(data_name: str, column: SourceColumn) -> tuple[str, str, 
     """Return (first day, last day, period) from the name of the data, or None.
 
     The result is None if the name contains no dates. For dates of birth the result is also None,
-    because the dates in a file name do not limit them.
+    because the dates in a file name say nothing about them.
 
     >>> day = source_columns([SchemaField(name="date")]).listed[0]
     >>> (

@@ -220,10 +220,10 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
 
 
 def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a warning if bounds are too narrow for values as a name implies them.
+    """Yield a warning if bounds are too narrow for a column with this name.
 
-    Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. There is a
-    warning for them if the name suggests an amount or values between 0 and 1.
+    Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. These bounds
+    cause a warning if the name suggests an amount or values between 0 and 1.
     """
     if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
         return

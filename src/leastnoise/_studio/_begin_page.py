@@ -801,7 +801,7 @@ def _read_language(arguments: Mapping[str, Any]) -> str:
 def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
     """Return the variables of the HTML template of the form.
 
-    They are the choices of the form, and suggestions from names and types of columns.
+    The variables are the choices of the form, and suggestions from names and types of columns.
     """
     suggested = {
         number: FORMS["text" if column.is_identifier else column.kind]

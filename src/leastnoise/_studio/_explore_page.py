@@ -1,7 +1,7 @@
 """The page that explores a release.
 
-The page shows tables of any attributes, and sums of their cells. They are computed from the
-measurements.
+The page shows tables of any attributes, and sums of their cells. The tables and sums are computed
+from the measurements.
 """
 
 from collections.abc import Sequence
@@ -76,8 +76,8 @@ class ReleaseExplorer:
     def first(self) -> tuple[TableRequest, str | None]:
         """Return the first table to show, and its measure (None for counts).
 
-        It is a table of the workload, if the page can show one. Otherwise, it is a table of one
-        attribute, or the total.
+        The result is a table of the workload, if the page can show one. Otherwise, the result is a
+        table of one attribute, or the total.
         """
         for request, measure in [*self._workload_requests(), *self._simple_requests()]:
             with suppress(InputError):
@@ -295,7 +295,7 @@ def _list_level_choices(
 def _template_values(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[str, Any]:
     """Return the variables of the HTML template.
 
-    They are the choices of the form, notices, and the statistics of the release.
+    The variables are the choices of the form, notices, and the statistics of the release.
     """
     release = explorer.release
     domain = release.plan.domain

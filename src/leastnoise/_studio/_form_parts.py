@@ -83,7 +83,7 @@ def split_level_names(form: Form, languages: Sequence[str]) -> Form:
 
 
 def translate_texts(table: dict[str, Any], languages: Sequence[str]) -> None:
-    """Replace each text for readers with parts in several languages by a table of languages.
+    """Split each text that has parts by language into a table of languages.
 
     The form separates the parts by ``|``, in the order of the languages. Texts are labels, names,
     and the texts of [output].
@@ -177,8 +177,8 @@ def _level_table(
 ) -> dict[str, Any]:
     """Return the spec's table for one level of an attribute.
 
-    If a level is read from a file and no other file is named, it uses the file of the column's
-    codes.
+    If a level is read from a file and no other file is named, the level uses the file of the
+    column's codes.
     """
     if way == "groups":
         return {"groups": _parse_groups(level_texts.get("groups", ""))}

@@ -568,8 +568,8 @@ def _period_facts(
 ) -> Iterator[tuple[str, str]]:
     """Yield labels and texts of the facts about a series.
 
-    The facts are its length; the margins of the answers that end in some of its periods; and the
-    error of all answers.
+    The facts are the length of the series, the margins of the answers that end in some of its
+    periods, and the error of all answers.
     """
     if draft.dates is None:
         return

@@ -180,7 +180,7 @@ def write_fields(
 
 
 def combine_languages(texts: Mapping[str, str]) -> Any:
-    """Return one text if all languages agree, otherwise a table by language."""
+    """Return one text if all languages have the same, else a table by language."""
     given = {language: text for language, text in texts.items() if text}
     if len(set(given.values())) <= 1:
         return next(iter(given.values()), "")

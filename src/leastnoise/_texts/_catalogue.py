@@ -1,8 +1,7 @@
 """Build the texts that readers of a release see.
 
-The texts are sentences and numbers of a language, templates, titles of tables and statistics, and
-axes of charts. In files and commands, tables, statistics and keys have the same name in all
-languages.
+These texts are sentences and numbers in a language, templates, titles of tables and statistics, and
+chart axes. In files and commands, tables, statistics and keys have the same name in all languages.
 """
 
 import datetime as dt
@@ -181,7 +180,7 @@ class Catalogue:
     def format_exact(self, value: Fraction) -> str:
         """Return an exact number as text with all of its digits.
 
-        The number format determines whether it has separators.
+        The number format determines whether the text has separators of thousands.
         """
         whole, point, decimals = readable(value).partition(".")
         if self.number_format.thousands and whole.lstrip("-").isdecimal() and int(whole):
@@ -1012,7 +1011,7 @@ def name_counted_or_summed(
 ) -> str:
     """Return the noun for the counted or summed things: rows, units or values.
 
-    ``text_prefix`` is the beginning of the key of the text for numbers of values.
+    ``text_prefix`` begins the key of the text for a number of values.
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
@@ -1192,8 +1191,8 @@ def meaningful_decimals(uncertainty: float) -> int:
 def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
     """Return phrases for one privacy unit, by the name of the field they fill.
 
-    The phrases use the display name of a unit. If a unit has no display name, they refer to the
-    values of the unit column.
+    The phrases use the display name of a unit. If a unit has no display name, the phrases refer to
+    the values of the unit column.
     """
     name = catalogue.names.unit
     if name:

@@ -150,7 +150,7 @@ def rows_left_out(domain: Domain, name: str) -> Product:
 def with_hidden_groups(product: Product) -> Product:
     """Return a table in which the hidden cells are additional groups.
 
-    A count of units in cells or groups of cells is returned unchanged, because its groups do not
+    A count of units in cells or in groups of cells is returned unchanged, because its groups do not
     add up to other tables.
     """
     if not product.has_hidden or product.counts_units_in_cells:

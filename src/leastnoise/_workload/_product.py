@@ -436,10 +436,10 @@ class AttributeQueries(NamedTuple):
 class QueryIndex(NamedTuple):
     """The distinct query sets on attributes in some tables, and their positions.
 
-    ``along`` lists the distinct pairs of an attribute and a query set. For each number of
-    attributes, ``widths`` has two arrays. The first array has the indices of the products that have
-    this number of attributes. The second array has the indices of the pairs of these products in
-    ``along``, and has shape (products, attributes).
+    ``along`` lists the distinct pairs of an attribute and a query set. ``widths`` has two arrays
+    for each number of attributes. The first array has the indices of the products with this number
+    of attributes. The second array has the indices in ``along`` of the pairs of each of these
+    products; its shape is (products, attributes).
     """
 
     along: tuple[AttributeQueries, ...]

@@ -225,7 +225,7 @@ class QuerySet:
 
 
 def _along_cells(kind_of_queries: str, attribute: str, kind: Kind) -> Operator:
-    """Return the operator of all published cells, prefix sums or ranges."""
+    """Return the operator that queries all published cells, prefixes or ranges."""
     if not kind.hidden:
         simple: dict[str, type[Identity | Prefix | AllRanges]] = {
             "identity": Identity,

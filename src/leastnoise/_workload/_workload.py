@@ -67,8 +67,8 @@ class Workload:
     Args:
         domain: the domain.
         products: the tables.
-        statistics: means, variances, quantiles and distribution functions. They are computed from
-            the tables.
+        statistics: means, variances, quantiles and distribution functions. The statistics are
+            computed from the tables.
 
     Guarantees: a workload is not empty, every product belongs to ``domain``, and the tables of
         every statistic are requested. If ``+`` requests a table again, the result has the table
@@ -116,7 +116,7 @@ class Workload:
         functions need counts up to every cell.
 
         Raises:
-            InputError: the workload does not request one of them.
+            InputError: the workload does not request one of these tables.
         """
         product_of_key = {product.table_key: product for product in self.products}
         keys = statistic.questions(self.domain)
@@ -566,7 +566,8 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
 def together(workloads: Sequence[Workload]) -> Workload:
     """Return the union of several workloads, as ``+`` does for two.
 
-    If several workloads have a table, the result has it once, with the sum of its weights.
+    If several workloads have the same table, the result has this table once, with the sum of the
+    weights.
     """
     counts = {
         name: kind
@@ -652,7 +653,7 @@ def _weight(value: Exact) -> Fraction:
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
-    """Return the table of given query sets, without attributes to be summed over.
+    """Return the table of given query sets, except attributes to be summed over.
 
     Raises for labels that do not fit.
     """

@@ -122,8 +122,8 @@ class AggregateReader:
         Args:
             columns: an object that finds the attributes and measures of columns.
             unit: the column of the privacy unit.
-            where: the boxes of WHERE. If there is one box, it is a condition of the selection
-                itself. If there are several, each aggregate is computed over every box.
+            where: the boxes of WHERE. If there is one box, it becomes the condition of the
+                selection. If there are several, each aggregate is computed over every box.
             answer_node: returns the column of a released answer.
             are_added_up: whether each group consists of the rows of several released groups.
         """
@@ -204,7 +204,7 @@ class AggregateReader:
         return tuple(box for box in boxes if overlap("WHERE", [box], self._where))
 
     def _rows(self, node: Node, boxes: Boxes) -> Node:
-        """Translate COUNT(*)."""
+        """Translate COUNT(*) to a released count of rows."""
         return self._total(node, self._answers(Aggregate(node.sql("duckdb"), "rows"), boxes))
 
     def _total(self, node: Node, answers: Sequence[Node]) -> Node:
@@ -299,9 +299,9 @@ class AggregateReader:
     # COUNT, SUM and AVG
 
     def _count(self, node: Node, boxes: Boxes) -> Node:
-        """Translate COUNT(x).
+        """Translate COUNT(x) to released answers.
 
-        It counts the rows where x is not null.
+        COUNT(x) counts the rows where x is not null.
         """
         counts = [
             answer

@@ -317,8 +317,8 @@ def terms(node: Node) -> Iterator[Node]:
 def _with_negation_inside(node: Node, is_mixed: Callable[[Node], bool]) -> Node:
     """Move NOT inwards: NOT (a OR b) becomes NOT a AND NOT b.
 
-    NOT NOT a becomes a. NOT (a AND b) becomes NOT a OR NOT b, but only if it uses several
-    attributes.
+    NOT NOT a becomes a. NOT (a AND b) becomes NOT a OR NOT b, but only if the condition uses
+    several attributes.
     """
     from sqlglot import exp
 

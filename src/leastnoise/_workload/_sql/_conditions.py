@@ -1,9 +1,9 @@
 """Represent the conditions of WHERE, FILTER and CASE as boxes of cells.
 
 A `CellBox` states for some attributes which parts of the column are kept; the parts are cells,
-nulls and values outside the domain. AND of conditions intersects boxes. OR across attributes is a
-union of boxes. The boxes are made disjoint. Counts and sums over the union are then sums over the
-boxes.
+nulls and values outside the domain. Conditions joined by AND are intersections of boxes. OR across
+attributes is a union of boxes. The boxes are made disjoint. Counts and sums over the union are then
+sums over the boxes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,9 +59,9 @@ def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
 
 
 def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]:
-    """Intersect two boxes.
+    """Return the intersection of two boxes, and an attribute that has no cell.
 
-    Also returns an attribute without a common cell.
+    The attribute is None if the intersection contains cells of each attribute.
     """
     parts = dict(first.parts)
     for name, second_parts in second.parts.items():

@@ -317,8 +317,8 @@ class SelectionReader:
     def _with_hidden_groups(self, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Extend GROUP BY by columns that conditions with subqueries need.
 
-        These subqueries select released groups. The rows are then also grouped by these columns,
-        and the answers are added up over the groups that the condition keeps.
+        The subqueries select released groups. The rows are then also grouped by these columns, and
+        the answers are added up over the groups that the condition keeps.
         """
         for term in [*self._query_terms]:
             with self.faults.collect(term):
@@ -448,7 +448,8 @@ class SelectionReader:
     def _is_joint(self, clause: str, node: Node) -> bool:
         """Return whether an expression's groups are unions of released groups.
 
-        This holds if the expression uses several attributes, or groups that a subquery selects.
+        This is the case if the expression uses several attributes, or groups that a subquery
+        selects.
         """
         try:
             count = len(self.columns.attribute_names(clause, node))
@@ -642,8 +643,8 @@ class SelectionReader:
     def _window_frame(self, window: Node) -> WindowFrame | None:
         """Return the order and the ends of a window of groups, or None.
 
-        LAG, LEAD and a running SUM use such a window. Its groups are along one attribute, and all
-        other attributes partition it.
+        LAG, LEAD and a running SUM use such a window. The groups of such a window are along one
+        attribute, and all other attributes partition it.
         """
         exp = self.exp
         clauses = {name for name, value in window.args.items() if value}
@@ -788,7 +789,7 @@ class SelectionReader:
         """Return the value of MIN, MAX or ANY_VALUE if each group has only one.
 
         The argument is a column with one value in each group, such as the region of a shop. In
-        ORDER BY, it may also be the column whose ranges are the groups.
+        ORDER BY, the argument may also be the column whose ranges are the groups.
         """
         exp = self.exp
         kinds = (exp.AnyValue, exp.First, exp.Min, exp.Max)
@@ -917,9 +918,9 @@ class SelectionReader:
         raise refused(f"{clause} {name}, which GROUP BY does not name,", "Add it to GROUP BY")
 
     def _grouping(self, node: Node) -> Node:
-        """Translate GROUPING(a, b).
+        """Translate GROUPING(a, b) to columns of the released table.
 
-        The number has a bit for each absent column.
+        GROUPING returns a number with a bit for each column that is absent from the grouping set.
         """
         exp = self.exp
         total = exp.Literal.number(0)

@@ -41,8 +41,8 @@ def sql(
 ) -> Workload:
     """Translate SQL statements to the workload of the tables that they need.
 
-    A statement is a SELECT with COUNT, SUM, AVG or quantiles, and may have WHERE and GROUP BY. It
-    has the meaning of SQL, also for null values.
+    A statement is a SELECT with COUNT, SUM, AVG or quantiles, and may have WHERE and GROUP BY.
+    Statements have the meaning that SQL defines, also for null values.
 
     Args:
         domain: the domain. The only table of the statements has these columns: attributes, their
@@ -53,12 +53,12 @@ def sql(
         weight: the weight of every table, above 0.
         today: the day that CURRENT_DATE stands for, such as "2026-01-31".
         joined_on: the argument ``on`` of the `Joined` source, or a list of these if several tables
-            are joined. With it, statements may contain the source's LEFT JOIN.
+            are joined. With this argument, statements may contain the source's LEFT JOIN.
 
     Returns:
-        The workload. In its ``domain``, a named CASE or other grouping is a level. An attribute has
-        the cells ``(null)`` and ``(outside)`` if a statement counts nulls or values outside the
-        domain. `Release.sql` returns the answers as the statements request them.
+        The workload. In the ``domain`` of the workload, a named CASE or other grouping is a level.
+        An attribute has the cells ``(null)`` and ``(outside)`` if a statement counts nulls or
+        values outside the domain. `Release.sql` returns the answers as the statements request them.
 
     Raises:
         InputError: a clause cannot be answered; the message lists all such clauses by name and

@@ -307,7 +307,7 @@ class Selection:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The attributes whose values outside the domain some answers leave out."""
+        """The attributes for which some answers leave out values outside the domain."""
         names: set[str] = set()
         for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
             names |= condition.undecided
@@ -437,7 +437,7 @@ class Statement:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The attributes whose values outside the domain some answers leave out."""
+        """The attributes for which some answers leave out values outside the domain."""
         names = frozenset[str]().union(*(selection.left_out for selection in self.selections))
         return tuple(name for name in self.domain.names if name in names)
 
