@@ -1,6 +1,6 @@
 """Commands that compare released numbers or compute the power of an A/B test.
 
-``difference``, ``ab-test`` and ``power``. These commands read no data and spend no budget.
+The commands are ``difference``, ``ab-test`` and ``power``. They read no data and spend no budget.
 """
 
 from collections.abc import Mapping, Sequence

@@ -59,7 +59,7 @@ def estimate_cut_amount(
     """Estimate the share that the limits cut from a total of units, or None.
 
     The computation is as in `estimate_cut_share`, but with the guard's noisy amounts. The result is
-    None if the guard measured none, or if the noise hides the share.
+    None if the guard measured no amounts, or if the noise hides the share.
     """
     for amounts in guard.amounts if guard is not None else ():
         if amounts.measure == measure:

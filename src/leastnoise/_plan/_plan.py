@@ -256,7 +256,7 @@ class Plan(ABC):
 
         Notebooks show the chart: typical errors as bars, largest errors as ticks.
 
-        The chart has the tables of counts of rows. If no table counts rows, the chart has the
+        The chart shows the tables that count rows. If no table counts rows, the chart shows the
         tables of the first measure, because each measure has a separate unit.
 
         Raises:

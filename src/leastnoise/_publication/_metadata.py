@@ -250,7 +250,7 @@ def _list_keywords(release: Release) -> list[dict[str, str]]:
 
 
 def _describe_tables(release: Release, catalogue: Catalogue) -> str:
-    """Return the titles of the first results; first comes a warning about a seed."""
+    """Return the titles of the first results, after a warning if a seed was used."""
     results: Sequence[ResultTable] = [*release.statistics[:20], *release.tables[:20]]
     titles = list(dict.fromkeys(result_title(result, catalogue) for result in results))
     text = "; ".join(titles)

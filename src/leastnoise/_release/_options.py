@@ -352,7 +352,7 @@ class Options:
 
     @property
     def terminal_language(self) -> str:
-        """The language of names and labels in terminals: English if it has texts."""
+        """The language of names and labels in terminals: English if it is available."""
         return "en" if "en" in self.languages else self.language
 
     def _check_labels(self) -> None:

@@ -695,10 +695,11 @@ class Release:
     ) -> Any:
         """Return synthetic records that agree with the release, at no cost.
 
-        The result is a data frame with the columns and spellings of the data. A model of the tables
-        is rounded to rows. A release with the strategy ``model`` has such a model; for other
-        releases, a model is fitted to the answers. In a bin or a period, values are drawn
-        uniformly. Attributes that never occur in a common table are independent.
+        The result is a data frame with the columns and spellings of the data. The records come from
+        a model of the tables, which is rounded to whole rows. A release with the strategy ``model``
+        has such a model; for other releases, a model is fitted to the answers. In a bin or a
+        period, values are drawn uniformly. Attributes that never occur in a common table are
+        independent.
 
         Args:
             rows: the number of records; defaults to the number of rows that the release counted.

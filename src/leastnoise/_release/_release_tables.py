@@ -447,7 +447,7 @@ class AnswerTable(ResultTable):
         Args:
             catalogue: the sentences of the language.
             has_caption: whether a caption states the row limit of units. If False, the axis of
-                answers states it.
+                answers states the limit.
         """
         return make_picture(
             self.product,
@@ -663,9 +663,9 @@ class RoundedTable:
         high: the upper ends, or the upper bounds on suppressed answers.
         std_error: the standard errors, with the error of rounding.
 
-    Guarantees: the interval of a cell contains the true answer in at least the share of releases
-        that is the table's level; so does the bound ``high`` of a suppressed answer. Both fail only
-        if the interval of the unrounded table fails.
+    Guarantees: the interval of a cell contains the true answer with at least the probability that
+        is the table's level. The bound ``high`` of a suppressed answer holds with the same
+        probability. Both fail only if the interval of the unrounded table fails.
     """
 
     table: AnswerTable

@@ -478,7 +478,8 @@ def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
     """Group rows of different lengths by their length.
 
     Yields: a length, the indices of the rows with this length, and an array of shape (rows,
-    length). The array has the positions of the rows' elements in the concatenation of all rows.
+    length). The array has the position of each element of these rows in the concatenation of all
+    rows.
     """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():

@@ -137,7 +137,7 @@ def _is_monotone_step(parent: Node, child: Node) -> bool:
 
 
 def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:
-    """Return a copy of an expression in which another node replaces a column."""
+    """Return a copy of an expression in which one node is replaced by another."""
     return root.copy().transform(
         lambda node: end.copy() if end is not None and node == leaf else node
     )

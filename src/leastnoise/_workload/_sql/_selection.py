@@ -1051,7 +1051,7 @@ def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
 
 
 def with_safe_function(node: Node) -> Node:
-    """Return a function that is NULL instead of failing for noisy numbers."""
+    """Return a function that gives NULL where noisy numbers would make it fail."""
     from sqlglot import exp
 
     if type(node) is exp.Cast:
