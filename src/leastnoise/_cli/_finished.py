@@ -756,7 +756,7 @@ def _answer_r_squared(request: AnswerRequest) -> Answers:
 
 
 def _statistic_rows(table: Correlations | Regression) -> list[dict[str, Any]]:
-    """Return one row for each number of a table of correlations or a regression."""
+    """Return a row for each pair of measures, or regression term, of each group."""
     columns = {name: values.tolist() for name, values in table.columns().items()}
     rows = []
     for values in zip(*columns.values(), strict=True):

@@ -145,9 +145,9 @@ def open_draft(target: Path) -> Iterator[DraftDirectory]:
 def lock_output(target: Path, folder: Path) -> Iterator[None]:
     """Let only one process at a time pay for and write an output directory.
 
-    A series needs this lock, because its directory exists from the first period on. Only the
-    process that has the lock may create the parents of a directory. All paths of one directory have
-    the same lock.
+    For a series, the lock of a draft is not enough: the directory of the series exists from the
+    first period on, and the process that has this lock may create the parents of the directory. All
+    paths of one directory have the same lock.
 
     Args:
         target: the output directory, absolute; it may exist.

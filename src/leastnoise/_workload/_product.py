@@ -207,7 +207,7 @@ class Product:
     def _operator_along(self, attribute: str) -> Operator:
         """Return the operator of the query set on an attribute.
 
-        If units are counted in groups, the count of a group is stored in one of the group's cells.
+        If units are counted in groups, the count of each group is stored in one cell.
         """
         kind = self.domain.kind(attribute)
         queries = self.along[attribute]

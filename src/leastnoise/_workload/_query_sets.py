@@ -265,7 +265,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return an operator: the difference of each cell from some periods before."""
+    """Return the operator of differences from the value some periods before."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
