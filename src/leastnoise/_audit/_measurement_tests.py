@@ -449,7 +449,7 @@ class Pairs:
         return self._farthest_pair(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most in those blocks where ``pair`` is equal.
+        """Return the pair that differs most in blocks where ``pair`` does not differ.
 
         The result is None if there are no such blocks. For a measure that is measured from both of
         its bounds, each bound counts as a block.

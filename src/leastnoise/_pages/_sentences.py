@@ -1177,7 +1177,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_uncovered_rows(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for each kind of rows or cells that intervals omit.
+    """Return a sentence for each kind of row or cell that intervals do not cover.
 
     These kinds are approximations of a mechanism, public facts, dropped rows, and rows beyond the
     row limit of units.

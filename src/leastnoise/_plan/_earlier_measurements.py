@@ -239,8 +239,8 @@ def hidden_attributes(
 ) -> tuple[str, ...]:
     """Return the attributes that need a hidden cell, given earlier releases.
 
-    An attribute needs a hidden cell if its missing values drop rows in the plan or in a release,
-    but not in all of them.
+    An attribute needs a hidden cell if it may drop rows in the plan or in a release, but not in all
+    of them.
 
     Args:
         earlier: the releases.

@@ -77,8 +77,8 @@ class LimitEffect:
     Attributes:
         max_rows: the limit.
         cut_units: the share of units that have more rows than the limit.
-        cut_rows: the share of rows beyond the limit; None if noise hides the share, because it is
-            then not clear that any unit has more rows.
+        cut_rows: the share of rows beyond the limit; None if noise hides the share; it is then not
+            clear that any unit has more rows.
     """
 
     max_rows: int

@@ -115,7 +115,7 @@ def open_optional_draft(target: Path | None) -> AbstractContextManager["DraftDir
 def open_draft(target: Path) -> Iterator[DraftDirectory]:
     """Yield a draft directory next to its target; remove the draft at the end.
 
-    Guarantees: At the end, ``target`` either does not exist, or is complete and on the disk. Only
+    Guarantees: at any time, ``target`` either does not exist, or is complete and on the disk. Only
         one process at a time has a draft of one target. If a process dies, the next process with a
         target in the same folder removes its draft. If `publish` was not called, nothing is left at
         the end of the block.

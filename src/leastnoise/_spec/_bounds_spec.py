@@ -359,7 +359,7 @@ def plan_bounds_searches(
 
 
 def check_bounds_searches(searches: Sequence[BoundsSearch], privacy: Privacy | Least) -> None:
-    """Raise InputError if a search has no budget, or bounds of another search."""
+    """Raise InputError if a search lacks a numeric budget, or has wrong bounds."""
     total_privacy = stated_privacy(privacy)
     for search in searches:
         if total_privacy is None:
