@@ -176,8 +176,9 @@ def show_planning(
     """Show a progress line while a notebook plans; a context manager.
 
     Args:
-        callback: the caller's callback for the strategies that are planned; then no line is shown.
-        about: returns the estimated seconds of planning.
+        callback: the caller's callback for the strategies that are planned; if it is not None, no
+            line is shown.
+        about: a function that returns the estimated seconds of planning.
 
     Yields:
         The callback that receives the name of each strategy.

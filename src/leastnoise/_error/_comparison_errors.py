@@ -188,8 +188,8 @@ class Estimated(NamedTuple):
         is_clear: whether the divisor is significantly above 0; always True for counts and sums.
         error_divisor: the divisor of the error: the estimated denominator, or 1 for counts and
             sums.
-        bounded_quotient: the estimate, limited to the interval. It multiplies the error of the
-            denominator; it is 0 for counts and sums.
+        bounded_quotient: the estimate, limited to the interval. The error of the denominator is
+            multiplied by it. For counts and sums, it is 0.
         bounds: the least and the largest possible value.
     """
 

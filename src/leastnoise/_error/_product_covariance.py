@@ -410,14 +410,15 @@ class ProductStructure(Structure):
     """Least squares for blocks with one strategy along each attribute.
 
     Attributes:
-        bases: the inverse for the measured queries along each attribute.
-        precisions: by tau: lambda, or for each level its precision or the precisions of its groups.
+        bases: for each attribute, the inverse Gram matrix of the measured queries along it.
+        precisions: for each tau, lambda or, with levels, the precision of each level or of each
+            group of a level.
         wide_blocks: the blocks with many residual spaces, which are not in ``precisions``. Each is
             a tuple of its attributes, the attributes along which it excludes the total, and its
             precision.
         attributes_without_total: the attributes along which some table excludes the total.
-        leveled_attribute: the attribute with precisions by level; None without one.
-        levels: the levels of that attribute; None without one.
+        leveled_attribute: the attribute that has levels; None if no attribute has levels.
+        levels: the levels of that attribute; None if no attribute has levels.
     """
 
     bases: Mapping[str, GramInverse]

@@ -300,7 +300,8 @@ class _Precisions:
     """The precision of each residual space tau, summed over blocks.
 
     Args:
-        total_shares: the share of a block's precision that its total along an attribute keeps.
+        total_shares: the share of a block's precision that remains for its total along an
+            attribute.
         leveled_attribute: the attribute along which levels are measured, if any.
         levels: the levels along that attribute.
 
@@ -507,7 +508,7 @@ def evaluate_plan(
         workload: the queries to answer.
         measurements: the measured queries, with their noise.
         strategy_name: the name of the strategy.
-        details: further facts of the plan.
+        details: further details that the plan states.
         may_iterate: if True, error bars may use a slow linear solver over joint cells. If False,
             raise an error instead.
         public_counts: tables that are known without noise. If there are any, the lower bound is 0.

@@ -257,8 +257,8 @@ class Quantile:
     Attributes:
         share: p, the part of the rows at or below the quantile.
         value: the estimate, in the attribute's own values.
-        low: the quantile is at least this.
-        high: the quantile is at most this.
+        low: the lower end of the quantile's interval.
+        high: the upper end of the quantile's interval.
         group: the labels of the quantile's group; empty for all rows.
         may_be_below: whether the quantile may lie below ``low``. This is possible if the interval
             reaches to the first cell and this cell also counts values below the lowest bound.
@@ -330,7 +330,7 @@ class Cdf(TabularMixin):
         values: upper end of every cell, in the attribute's own values, shape (n,).
         starts: lower end of every cell, shape (n,).
         share: estimated share of the rows at or below each value, non-decreasing. The shape is
-            (n,). With groups, it is the numbers of groups along ``by``, then n.
+            (n,). With groups, the shape is the numbers of groups along ``by``, followed by n.
         low: the lower ends of the band, in the same shape.
         high: upper end of the band.
         clips: whether the first and the last cell also count values beyond the bounds. If True, the
@@ -515,9 +515,9 @@ def cdf(
             ln.level("region")}``. Each group has a separate band.
         level: the probability that a band contains the whole true function, above 0 and below 1.
         weighted_by: the measure by which rows are weighted; None for equal weights.
-        draws: the number of simulated releases; (draws + 1) level should be whole. Defaults to
-            1999, or to 199 for more than 33,000 cells. The band has its level with either number of
-            draws. If it is 0, nothing is simulated and the band is wider.
+        draws: the number of simulated releases; (draws + 1) * level should be a whole number.
+            Defaults to 1999, or to 199 for more than 33,000 cells. The band has its level with
+            either number of draws. If it is 0, nothing is simulated and the band is wider.
         seed: the seed of the simulation, which is public.
 
     Returns:

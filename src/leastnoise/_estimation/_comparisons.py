@@ -63,7 +63,7 @@ class ComparisonSubject:
     """The quantity, groups and sources of a comparison, for titles and pages.
 
     Attributes:
-        sources: both releases or estimates, or the only one that has both groups.
+        sources: both releases or estimates; or a single one, if it contains both groups.
         quantity: the compared quantity.
         by: the query set along each attribute of the groups within which the quantity is compared.
         along: the attribute that divides the compared groups; empty for two releases.

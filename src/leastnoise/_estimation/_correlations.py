@@ -39,8 +39,8 @@ class Correlations(GroupIntervals):
         covariance: estimated covariances, in products of the measures' own values.
         covariance_low: lower ends of the intervals of the covariances.
         covariance_high: upper ends.
-        covariance_std_error: standard errors of the covariances; NaN where the count is not clear
-            of 0.
+        covariance_std_error: standard errors of the covariances; NaN where the count is not
+            significantly above 0.
         counts: the estimated numbers of rows with all values.
         level: each interval contains its true value with this probability.
         labels: the labels of the groups along each attribute of ``by``, and the pairs.

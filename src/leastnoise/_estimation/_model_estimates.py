@@ -373,7 +373,7 @@ class ModelEstimator:
         The errors are the estimated risk, minus the part that refits to other noise explain.
 
         Args:
-            shrinkage: the kept fraction of each measured residual, shape (3, size classes).
+            shrinkage: the fraction of each measured residual that is kept, shape (3, size classes).
         """
         sums = self._residual_sums
         # Adds more standard errors if there are few cells, because the estimated risk may then be 0

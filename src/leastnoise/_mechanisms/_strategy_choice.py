@@ -150,8 +150,8 @@ class Candidate:
         seconds: the CPU seconds that the trial took.
         useful_seconds: CPU seconds with which its search might find a better plan; 0 if more time
             does not help.
-        needless: whether it can gain almost nothing, by a lower bound or by the errors of quick
-            planners.
+        needless: whether a lower bound or the errors of quick planners show that it can gain almost
+            nothing.
         ended: whether it stopped because of the deadline.
         unsuited: whether it is only for other workloads or other noise.
     """

@@ -82,7 +82,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
 
     Args:
         workload: all queries to answer.
-        privacy: the privacy of the new release; the earlier releases are paid for.
+        privacy: the privacy of the new release; the earlier releases have already been paid for.
         search: the strategies to try, and the earlier releases.
 
     Raises:

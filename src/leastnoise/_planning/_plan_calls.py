@@ -516,7 +516,8 @@ def compare(
         budget: PureDP, ApproxDP, ZCDP or GDP, if every row is a privacy unit; otherwise a Privacy
             with one of these budgets.
         progress: a function that is called with the name of every strategy before it is tried.
-        seconds: the CPU seconds of one core that all strategies together may take, by estimates.
+        seconds: the CPU seconds of one core that all strategies together may take, according to
+            estimates.
         by_name: also try the strategies that ``auto`` does not try.
         custom_strategy: also try this user-supplied strategy, in the form that `plan` accepts.
 

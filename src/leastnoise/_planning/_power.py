@@ -63,8 +63,8 @@ class ABPower:
         size: the rows of each arm.
         budget: the budget of the release.
         power: the probability that the interval of the difference leaves out 0.
-        noise_std: the standard error of the difference from the noise.
-        sampling_std: the standard error of the difference from sampling the rows.
+        noise_std: the part of the difference's standard error that is due to the noise.
+        sampling_std: the part of the difference's standard error that is due to sampling the rows.
         level: the confidence level of the interval.
     """
 
@@ -122,10 +122,11 @@ def ab_power(
 
     Args:
         budget: the budget of the release with the means by arm; a Privacy if there is a unit
-            column. ``Least()`` searches the least budget.
+            column. ``Least()`` searches for the least budget.
         mean: the expected mean, or rate, of the control.
-        effect: the difference of the means that the test must detect; None to search the smallest.
-        size: the rows of each arm; None to search the smallest number.
+        effect: the difference of the means that the test must detect; None to search for the
+            smallest difference.
+        size: the rows of each arm; None to search for the smallest number.
         std: the standard deviation of the outcome within an arm; None for outcomes of 0 and 1.
         bounds: the bounds of the measure; (0, 1) for rates.
         unit: the unit of the measure; values are summed in multiples of it.

@@ -286,10 +286,10 @@ class BalancedPlan:
         goals: the goals of the tables.
         squared_ratios: the ratio of squared error to squared target of every table.
         shares: the weight of each table's squared ratio in the total squared error; the sum is 1.
-        largest_squared_ratio: the largest of them.
-        mean_squared_ratio: their mean, weighted by the shares. If this plan is the strategy's best
-            plan for the weights, no plan of the strategy has a largest squared ratio below this
-            mean.
+        largest_squared_ratio: the largest of the squared ratios.
+        mean_squared_ratio: the mean of the squared ratios, weighted by the shares. If this plan is
+            the strategy's best plan for the weights, no plan of the strategy has a largest squared
+            ratio below this mean.
     """
 
     plan: Plan

@@ -121,9 +121,9 @@ class TailLaw:
     """A power law for the tail of a distribution, fitted to noisy counts.
 
     Attributes:
-        certain_count: counts above this are not reduced to the power law.
-        index: at index 1 the mean is just infinite: each doubling of a threshold adds the same
-            amount to the sum.
+        certain_count: counts above this number are not reduced to the power law.
+        index: the tail beyond x is proportional to x^-index. At index 1 the mean is just infinite:
+            each doubling of a threshold adds the same amount to the sum.
     """
 
     certain_count: float = math.inf
@@ -190,14 +190,14 @@ class ThresholdChoice(NamedTuple):
     """The chosen threshold, and the predicted errors of all candidates.
 
     Attributes:
-        threshold: in units.
+        threshold: the chosen threshold, in units of the measure.
         candidates: upper edges of the candidate cells, in units.
         clipping_rmse: root mean square over all queries of the amount that clipping removes, for
             each candidate.
         noise_rmse: for each candidate, the root mean square of the noise over all queries.
         clipped_amounts: the estimated amount that the chosen threshold cuts from the records of
-            each cell, in units, shape (n,). These counts are fitted to the law of index 1 even if
-            the choice used another law.
+            each cell, in units, shape (n,). The amounts follow from counts that are fitted to the
+            law of index 1, even if the choice used another law.
     """
 
     threshold: int
