@@ -295,7 +295,7 @@ def error_covariance(
     covariance: PairCovariances,
     names: tuple[str, ...],
 ) -> FloatArray:
-    """Return the covariance of the errors of two quotients of one release."""
+    """Return the error covariance of two quotients from one release."""
     total = np.zeros(np.broadcast_shapes(*(each.value.shape for each in estimates)))
     parts = [
         [(quantity.numerator, np.ones_like(estimate.bounded_quotient))]
@@ -361,7 +361,7 @@ def difference_interval(
 def _difference_half_width(
     first_half_width: FloatArray, other_half_width: FloatArray, correlation: FloatArray
 ) -> FloatArray:
-    """Return the half width of the interval of a difference of two quantities."""
+    """Return half the width of the interval of a difference."""
     square = (
         first_half_width**2
         + other_half_width**2

@@ -153,7 +153,7 @@ def _covariance_slopes(
     means: FloatArray,
     covariance: FloatArray,
 ) -> FloatArray:
-    """Return the derivatives of the covariance of two combinations of variables.
+    """Return the derivatives of the covariance between two combinations.
 
     Args:
         first: the coefficients of a combination of the variables in each group.

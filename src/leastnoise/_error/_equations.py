@@ -85,7 +85,7 @@ def measured_along(block: Block, leveled_attribute: str | None) -> tuple[Names, 
 def explained_subsets(names: Names, required: Names) -> Iterator[Names]:
     """Yield all subsets of ``names`` that contain ``required``.
 
-    These are the sets tau whose residual spaces the block measures.
+    The results are the sets tau whose residual spaces the block measures.
     """
     if not required:
         return subsets(names)
@@ -350,7 +350,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
     """Return the midpoint that is subtracted from values before summation.
 
-    The midpoint is in units of the measure. It is None if the sums are not centred.
+    The midpoint is in units of the measure. The result is None if the sums are not centred.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None

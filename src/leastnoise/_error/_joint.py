@@ -7,9 +7,9 @@ D^-1 z with M = A^T D^-1 A. Up to 4096 joint cells, the inverse of M is one dens
 joint cells, M is not computed as a matrix. M is a sum of Kronecker products of Gram matrices, with
 one product for each block. So M times a vector needs only a few passes over the joint cells, and
 the estimate is computed by conjugate gradients. The preconditioner computes the partial trace of M
-along every short attribute and transforms the attribute to the eigenvectors of this trace. It then
-divides by the diagonal of M in this basis. The preconditioner is exact if all blocks have common
-eigenvectors, as for marginals of cells.
+along every short attribute and transforms the attribute to the eigenvectors of this trace. The
+preconditioner then divides by the diagonal of M in this basis. The preconditioner is exact if all
+blocks have common eigenvectors, as for marginals of cells.
 
 Above 4096 cells, error bars are exact for products of at most 2048 queries, by one solve for each
 query. For larger products, error bars are simulated: the estimator is applied to R draws of

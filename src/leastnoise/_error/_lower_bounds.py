@@ -159,9 +159,10 @@ def nuclear_norm(
 
     All products are queries on the same data vector. The norm is divided by sqrt(cells).
 
-    The bound equals the nuclear norm for marginals and for single products. It also equals the
-    nuclear norm for nested levels, unless the levels of several attributes are very large. Sums are
-    in units of the largest value that one row can add. So a row changes sums and counts by at most
+    The bound equals the nuclear norm for marginals and for single products. The bound also equals
+    the nuclear norm for nested levels, unless the levels of several attributes are very large. Sums
+    are in units of the largest value that one row can add. So a row changes sums and counts by at
+    most
     1. If ``with_cell_weights`` is True, cells in unequal groups are multiplied by the square roots
     of weights whose mean is 1.
 
@@ -681,10 +682,10 @@ def _bound_of_quantity(
 def _several_cells_factor(workload: Workload, privacy: Privacy) -> float:
     """Return the factor of the bound if a unit has rows in several cells.
 
-    The cost of the unit is the sum of the lengths of the columns of its m cells. The sum of the
-    squares of all n lengths is then largest for one long column, or for n columns that share the
-    cost evenly. The second case applies if every table distinguishes the cells, because then each
-    cell needs a column.
+    The cost of the unit is the sum of the column lengths for its m cells. The sum of the squares of
+    all n lengths is then largest for one long column, or for n columns that share the cost evenly.
+    The second case applies if every table distinguishes the cells, because then each cell needs a
+    column.
     """
     bound = privacy.max_per_cell
     if bound is None:

@@ -19,7 +19,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def available_memory() -> int | None:
     """Return the number of bytes of memory that may be used; None if unknown.
 
-    The number is the value of LEASTNOISE_MEMORY if the variable is set. Otherwise it is the
+    The number is the value of LEASTNOISE_MEMORY if the variable is set. Otherwise the number is the
     smallest of the amounts that the machine and the control groups of this process have left.
     """
     setting = os.environ.get(VARIABLE, "").strip()

@@ -2,9 +2,9 @@
 
 A scaled value u is between -1 and 1. u is the value minus the middle of its bounds, divided by the
 largest distance of a value from the middle. The sums of a group are a symmetric matrix of moments.
-Its first row has the number of rows and the sums of u. The other rows have the sums of products of
-two scaled values. The variables are in the order of the statistic, so row 1 of a regression belongs
-to its response.
+The first row of the matrix has the number of rows and the sums of u. The other rows have the sums
+of products of two scaled values. The variables are in the order of the statistic, so row 1 of a
+regression belongs to its response.
 """
 
 import math

@@ -3,10 +3,10 @@
 The tables have a common basis along each attribute.
 
 Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V, the
-information matrix of both tables is diagonal. Its entries are lambda(k) = p prod_i a_i[k_i] + q
-prod_i b_i[k_i], where p and q are the inverses of the noise variances. The variance of a query is
-the sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k). The query is determined if it lies in the
-span of V and has no component for which lambda is 0.
+information matrix of both tables is diagonal. The entries of this matrix are lambda(k) = p prod_i
+a_i[k_i] + q prod_i b_i[k_i], where p and q are the inverses of the noise variances. The variance of
+a query is the sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k). The query is determined if it
+lies in the span of V and has no component for which lambda is 0.
 
 Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """

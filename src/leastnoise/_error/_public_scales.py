@@ -116,7 +116,7 @@ def _variance_scales(measure: str, domain: Domain, measured: Measurements | None
 def numbers_at_scales(statistic: Statistic, scales: MomentScales) -> list[NumberAtScales]:
     """Return the numbers whose errors a target limits, at public scales.
 
-    They are the numbers that a statistic estimates.
+    These numbers are the estimates of a statistic.
     """
     if statistic.kind == "variances":
         return [_variance_at_scales(statistic, scales)]
