@@ -137,7 +137,8 @@ def ab_test(
         level: the confidence level of each interval; None for the level of the release.
         each: test each arm of the list ``treatment`` separately, as in an A/B/n test. With this,
             all differences lie within their intervals with probability ``level``, for any number of
-            arms. The same holds for all lifts. Without it, the arms are one treatment.
+            arms. All lifts also lie within their intervals with this probability. Without it, the
+            arms are one treatment.
 
     Returns:
         The effect, its interval, and the two parts of its standard error.
@@ -148,8 +149,8 @@ def ab_test(
 
     Guarantees: post-processing. The interval covers the effect in the population if rows are
         independent draws from it. If a unit has up to ``max_rows`` rows, the sampling variance is
-        multiplied by ``max_rows``. This is the most that the dependence between the rows of a unit
-        can add.
+        multiplied by ``max_rows``. This factor is the largest effect that the dependence between
+        the rows of a unit can have.
 
     Source: Fieller 1954 for the noise; Dunnett 1955 for several treatments with one control;
         Agresti and Coull, The American Statistician 52 (1998), for the variance of rates near 0 and

@@ -608,7 +608,8 @@ def _band_widths(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard error of each count, and a multiplier for each group.
 
-    The half width of the band at a count is the product of the two. Both numbers are simulated.
+    The half width of the band at a count is the product of the two. The standard errors and the
+    multipliers are simulated.
     """
     # The widths and the factor come from separate draws, so that the draws for the factor stay
     # exchangeable with the release.
@@ -706,7 +707,7 @@ def simulated_noise(
 def _share_of_sum(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
     """Return ``part / (part + remainder)``, or ``empty`` if both numbers are 0.
 
-    Both numbers are at least 0.
+    The arguments ``part`` and ``remainder`` are at least 0.
     """
     both = part + remainder
     return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))

@@ -100,8 +100,8 @@ def r_squared(
     """Estimate R^2 of a least-squares regression with an intercept, by group.
 
     R^2 is the share of the variance of a measure that the predictors explain, among the rows that
-    have values of all the measures. Its computation needs the sum of squares of the response. This
-    sum is measured for `r_squared_queries` and `correlation_queries`, and not for
+    have values of all the measures. The computation of R^2 needs the sum of squares of the
+    response. This sum is measured for `r_squared_queries` and `correlation_queries`, and not for
     `regression_queries`.
 
     Args:
@@ -121,10 +121,11 @@ def r_squared(
             not exist.
 
     Guarantees: post-processing. The interval contains every R^2 that is compatible with the noise.
-        It uses the delta method to second order, because the first order vanishes at R^2 = 0. The
-        interval extends from 0 to 1 in three cases: the group has too few rows, the variance of the
-        response is not significantly above 0, or the smallest eigenvalue of the normal equations is
-        not. An interval covers the true R^2 with a probability of about ``level`` or more.
+        The interval uses the delta method to second order, because the first order vanishes at R^2
+        = 0. The interval extends from 0 to 1 in three cases: the group has too few rows, the
+        variance of the response is not significantly above 0, or the smallest eigenvalue of the
+        normal equations is not. An interval covers the true R^2 with a probability of about
+        ``level`` or more.
 
     >>> domain = ln.Domain(
     ...     sex=["F", "M"],

@@ -79,7 +79,7 @@ def starts_of(operator: Operator) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class RowErrors:
-    """Error variances of linear functions of the cells of one attribute.
+    """Error variances of linear functions of one attribute's cells.
 
     Attributes:
         size: the number of cells.

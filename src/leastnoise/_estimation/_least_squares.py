@@ -250,7 +250,7 @@ class Estimate:
     def estimate(self, product: Product) -> Answer:
         """Return the least-squares answers to one product.
 
-        Their errors are the expected errors that the plan states.
+        The errors of the answers are the expected errors that the plan states.
         """
         return self.answers([product])[0]
 
@@ -332,9 +332,9 @@ class Estimate:
     def answer_matrix(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to answers of a product.
 
-        Its columns are the noisy numbers of the blocks in ``block_indices``; answers are in rows or
-        units. Public counts add a constant to these answers. The matrix is shared with all
-        estimates of `for_observation`.
+        The columns of the matrix are the noisy numbers of the blocks in ``block_indices``; answers
+        are in rows or units. Public counts add a constant to these answers. The matrix is shared
+        with all estimates of `for_observation`.
         """
         return self.answer_matrices([product])[0]
 

@@ -103,7 +103,7 @@ class ConsistentNonNegativeTables:
     def estimate(self, product: Product) -> Answer:
         """Return the answers to a product from the non-negative cells.
 
-        Their errors are not known.
+        The errors of these answers are not known.
         """
         unknown = np.full(product.shape, np.nan)
         return Answer(
@@ -140,7 +140,7 @@ class _EqualShapeTables:
     def add_parts(self, multipliers: FloatArray, vector: FloatArray) -> None:
         """Add the components of multipliers to ``vector``, in place.
 
-        This is the transpose of ``cells``.
+        The function is the transpose of ``cells``.
         """
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
@@ -191,8 +191,8 @@ def residual_precisions(
 ) -> dict[Names, float]:
     """Return the precision (1 / variance) of every residual component.
 
-    The precision is the dimension of the component, divided by its summed variance. This is exact
-    if all strategies are identities.
+    The precision is the dimension of the component, divided by its summed variance. The result is
+    exact if all strategies are identities.
     """
     # The components of a table are orthogonal, and each is spread over the cells of the table. So
     # the summed variance of a table is the sum of the variances of its components.

@@ -160,7 +160,8 @@ def refit_mixture(
 ) -> Mixture:
     """Fit a mixture again, to the same tables with other noise.
 
-    The new fit runs for ``rounds`` rounds. It starts from the given mixture and its penalty.
+    The new fit runs for ``rounds`` rounds. The new fit starts from the given mixture and its
+    penalty.
     """
     logits, weights = (
         np.log(np.maximum(shares_of, 1e-12))

@@ -2,13 +2,14 @@
 
 The stated errors include the error of the model.
 
-If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise it is
-fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Each answer lies
-between the model and the measurement, at the point where an unbiased estimate of the squared error
-is least. On bins, this point is chosen separately for each class of cells of similar size. For
-large cells, the measurement is often better than the model; for small cells, it rarely is. The
-published errors are based on the same estimates of the squared error. For these estimates, noise of
-the same size is added to the tables once more, and the model is refitted to the noisier tables.
+If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise the
+model is fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Each
+answer lies between the model and the measurement, at the point where an unbiased estimate of the
+squared error is least. On bins, this point is chosen separately for each class of cells of similar
+size. For large cells, the measurement is often better than the model; for small cells, it rarely
+is. The published errors are based on the same estimates of the squared error. For these estimates,
+noise of the same size is added to the tables once more, and the model is refitted to the noisier
+tables.
 
 Records that agree with a release are rows of codes, made from a model by systematic rounding. Each
 component of the mixture gets a whole number of records, and so does each value of an attribute

@@ -90,7 +90,7 @@ class EstimatedMoments:
         return self.scales.propagate(gradient, self.noise)
 
     def half_width(self, gradient: Gradient) -> FloatArray:
-        """Return the half width of the interval of a function of the moments."""
+        """Return the half width of an interval for a function of the moments."""
         longer = self.scales.propagate(gradient, self.interval_noise)
         return np.asarray(self.multiplier * longer)
 

@@ -60,8 +60,8 @@ def read_combinations(
 class KnownSums:
     """Known sums over groups of the cells of a table.
 
-    ``groups`` has the number of the group of every cell of each attribute, and ``counts`` has the
-    sum of each combination of groups.
+    ``groups`` has, for each attribute, the number of every cell's group, and ``counts`` has the sum
+    in each combination of groups.
     """
 
     names: Names
@@ -117,8 +117,8 @@ class PublicCounts:
     def determines(self, product: Product) -> bool:
         """Return whether the public counts determine every answer of a product.
 
-        This holds in two cases: the count of every cell of the product's attributes is public, or
-        the product counts the same groups as the public counts.
+        The result is True in two cases: the count of every cell of the product's attributes is
+        public, or the product counts the same groups as the public counts.
         """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):

@@ -91,7 +91,7 @@ class HalvingTree:
     def transposed(self, query: FloatArray) -> FloatArray:
         """Convert a query on cells to a query on the total and the differences.
 
-        This is the transpose of `cells_of` without bounds.
+        The function is the transpose of `cells_of` without bounds.
         """
         padded_query = np.pad(query, (0, self.padded - self.size))
         parts = []

@@ -128,7 +128,7 @@ class SmoothedEstimate:
         """Return the smoothed estimate of an observation on one attribute.
 
         At the end, all means are moved towards least squares. The fraction of this move minimises
-        Stein's estimate of the squared error of the measured answers.
+        Stein's estimate of the squared error in the measured answers.
         """
         smoothed = posterior_means(observation)
         change = smoothed.change

@@ -117,7 +117,7 @@ class DroppedBucketsEstimate:
     ) -> "DroppedBucketsEstimate":
         """Return the estimate from an observation and the range of kept cells.
 
-        The losses are estimates of the sums of omitted ranges of cells.
+        The losses are the estimated sums over omitted ranges of cells.
         """
         full = BucketExpansion.of(observation)
         starts = full.buckets.starts
