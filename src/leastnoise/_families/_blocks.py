@@ -592,7 +592,7 @@ class NestedInverse(GramInverse):
         """Return an upper bound on the variances of all ranges of cells.
 
         The inverse of a block gives the bound of the ranges within the block. For all other ranges,
-        the bound is the sum of the largest values of the two parts of the variance.
+        the bound adds the largest values of the two parts of the variance.
         """
         # The part of H is convex in the shares of the first and the last block. So it is largest
         # for ranges of whole blocks. R adds at most its largest prefix variance at each end.

@@ -11,10 +11,10 @@ sqrt(2)/epsilon, under a Gaussian budget by sigma.
 
 Eigen-design: M has the eigenvalues g_i and the eigenvectors v_i, which are measured with weights
 c_i. The error is ``sum g_i / c_i^2``. Column j costs ``sum_i c_i^q |v_ij|^q``, where q is 1 (pure
-DP) or 2 (Gaussian). This is a convex problem in n variables. Its dual has one weight d_j for each
-cell j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))``. Then the best
-weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``. By Hoelder's inequality, t^((q+2)/q) is below
-every error of this design.
+DP) or 2 (Gaussian). This is a convex problem in n variables. The dual of this problem has one
+weight d_j for each cell j. Let ``s_i = sum_j d_j |v_ij|^q`` and ``t = sum g_i^(q/(q+2))
+s_i^(2/(q+2))``. Then the best weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t``. By Hoelder's
+inequality, t^((q+2)/q) is below every error of this design.
 
 Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and therefore the same
 error. The largest column norm of B is minimised over Q, which may have more rows than A has. The

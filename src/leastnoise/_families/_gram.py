@@ -444,7 +444,7 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 def is_exchangeable(gram: Gram) -> bool:
     """Return whether no query distinguishes any two cells.
 
-    This holds if all entries of M are equal.
+    The result is True if all entries of M are equal.
     """
     diagonal = gram.diagonal()
     first = np.eye(1, gram.size)

@@ -157,7 +157,7 @@ class GramInverse(ABC):
         return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of the variances of all queries of an operator."""
+        """Return the total variance of all queries of an operator."""
         inverse, queries = self.determined(operator)
         if inverse is not self:
             return inverse.total_variance(queries)

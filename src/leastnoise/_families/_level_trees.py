@@ -18,9 +18,9 @@ differentiated in reverse.
 Two groups are in the same *orbit* if the trees below them are equal and their parents are in the
 same orbit. Groups of an orbit have the same v and f. If all groups of each level have equal trees
 below them, every level has a single orbit, for any number of groups. The matrices P_l^T P_l of all
-levels have common invariant subspaces. Consider k sibling groups of one orbit. They contribute k -
-1 copies of the subspaces of one group. The sum of these copies belongs to the subspace of the
-parent group, which has one dimension for each orbit of cells below it.
+levels have common invariant subspaces. Consider k sibling groups of one orbit. These sibling groups
+contribute k - 1 copies of the subspaces of one group. The sum of these copies belongs to the
+subspace of the parent group, which has one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -313,9 +313,9 @@ class Orbits:
 
         Returns:
             The finest level that is measured, and three lists of arrays by level. v is the variance
-            from the measurements within a group. Its list begins with the finest measured level. S
-            is the sum of the children's v; its list begins with the next level. f is the variance
-            from all measurements; its list begins with the finest measured level.
+            from the measurements within a group. The list of v begins with the finest measured
+            level. S is the sum of the children's v; its list begins with the next level. f is the
+            variance from all measurements; its list begins with the finest measured level.
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         counts = (*map(len, self.parents), 1)
@@ -495,7 +495,7 @@ class LevelInverse:
     def determines(self, operator: Operator) -> bool:
         """Return whether the measured levels determine an operator's queries.
 
-        This holds if every row is a sum of groups of the finest measured level.
+        The result is True if every row is a sum of groups of the finest measured level.
         """
         # The answers of such rows do not depend on the distribution of values within a group. So
         # random values, and their group sums on the first cells of the groups, must give equal
@@ -507,7 +507,7 @@ class LevelInverse:
         return np.array_equal(apply(operator, values), apply(operator, sums))
 
     def total_variance(self, operator: Operator) -> float:
-        """Return the sum of the variances of all queries of an operator."""
+        """Return the total variance of all queries of an operator."""
         return float(self.variances(operator).sum())
 
     def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -117,7 +117,7 @@ def bell_rows(
 
 
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
-    """Return the rows of all layers of bells of one shape."""
+    """Return the rows of all layers of bells with the same shape."""
     finest, coarser, above = shape
     rows = list(bell_rows(size, finest, ends))
     spacing = finest * coarser

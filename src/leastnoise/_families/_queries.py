@@ -1,8 +1,8 @@
 """Closed-form properties of operators, weighted Gram matrices, row spaces.
 
 A function returns None for a class without a closed form. The caller then computes the result from
-the matrix. Properties of a matrix's entries are never guessed. They are computed by `column_sums`,
-`non_negative` and `largest_entry`, which raise an error for an unregistered class.
+the matrix. Properties of a matrix's entries are never guessed. Such properties are computed by
+`column_sums`, `non_negative` and `largest_entry`, which raise an error for an unregistered class.
 
 The row space of measured queries decides which other queries are determined. Intervals of n cells
 are edges between n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query
@@ -137,7 +137,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
-    """Convert queries to functions of the sums of runs of cells."""
+    """Convert queries on cells to queries on the sums over runs of cells."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -366,7 +366,7 @@ class RowSpace:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _RunSpace(RowSpace):
-    """The span of queries on the sums of runs of cells.
+    """The span of queries on the sums over runs of cells.
 
     This class is for queries that do not determine the sums of all runs.
     """
@@ -408,7 +408,7 @@ def full_space(size: int) -> RowSpace:
 
 
 def span_of_runs(size: int, starts: IntArray) -> RowSpace:
-    """Return the span of the sums of consecutive runs of cells."""
+    """Return the span of sums over consecutive runs of cells."""
     components = np.arange(size + 1)
     # The first nodes of runs and the last node form one component; every other node is a separate
     # component.

@@ -307,7 +307,7 @@ def count_widths(gram: Gram) -> int:
 
 
 def strategy_bits(bits: int) -> int:
-    """Return the number of bits of the integers of a Toeplitz strategy.
+    """Return the number of bits for a Toeplitz strategy's integers.
 
     A strategy on the only attribute may use more bits.
     """

@@ -370,7 +370,8 @@ def _round_row_weights(operator: Haar | Tree, weights: FloatArray, bits: int) ->
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Return the hierarchy with equal weights and the best branching factor.
 
-    Its coefficients are integers, so the argument ``bits``, which every family has, is not used.
+    The coefficients of this hierarchy are integers, so the argument ``bits``, which every family
+    has, is not used.
     """
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])

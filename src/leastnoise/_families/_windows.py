@@ -143,7 +143,7 @@ def _scale_starts(root: FloatArray) -> IntArray:
 
 
 def _full_set_weights(gram: Gram) -> dict[int, float]:
-    """Return the weight of each width of full sets of ranges; {} if none.
+    """Return the weight of each width if the queries are full sets of ranges.
 
     The result is empty if the queries are not full sets, or have too many widths.
     """
