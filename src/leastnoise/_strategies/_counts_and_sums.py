@@ -1,4 +1,4 @@
-"""Measure counts and sums of a measure jointly for the cost of one of them.
+"""Measure counts and sums jointly for the cost of one of them.
 
 A table measures, in each cell, the distances of values from both ends of the measure.
 

@@ -20,9 +20,9 @@ attributes, some points stay empty.
 `greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every requested
 marginal is answered by adding up cells of one measured marginal that contains it. If s marginals
 are measured, each has the noise variance s^2 (Laplace) or s (Gaussian), in units of the noise of a
-single marginal. The variance of an answer is this variance times the number of added cells. This is
-strategy C of Cormode et al. If the budgets follow cube roots instead of being equal, this is
-strategy C+.
+single marginal. The variance of an answer is this variance times the number of added cells. This
+choice of measured marginals and noise is strategy C of Cormode et al. If the budgets follow cube
+roots instead of being equal, this is strategy C+.
 
 Source: strategy C of Ding et al. (SIGMOD 2011), PriView (SIGMOD 2014); Handbook of Combinatorial
     Designs for cyclic designs.

@@ -3,16 +3,17 @@
 ``cuboids`` measures greedily chosen tables from which all requested tables can be summed.
 ``cuboids_even`` and ``cuboids`` are the strategies C and C+ of Cormode et al. (arXiv 1207.6096).
 
-``fourier`` measures the Fourier coefficients of the requested marginals. It uses the binary coding
-of the same paper (its strategies F and F+, section 4). An attribute of n cells is coded on m =
-ceil(log2 n) bits. The coefficients of the attribute are the sums of its cells multiplied by the 2^m
+``fourier`` measures the Fourier coefficients of the requested marginals. ``fourier`` uses the
+binary coding of the same paper (its strategies F and F+, section 4). An attribute of n cells is
+coded on m = ceil(log2 n) bits. The coefficients of the attribute are the sums of its cells
+multiplied by the 2^m
 - 1 non-constant sign patterns (Walsh functions) of +1 and -1. For a set tau of attributes, each
 count is multiplied by a product of such signs along tau. The coefficients on tau are the sums of
 the results over all cells. All coefficients on the same set tau contribute equally to the requested
 tables, so they have a common weight. The best value of this weight has a closed form for every set.
 
-``residual_max`` measures the same spaces as ``residual``. It minimises the largest variance of a
-cell instead of the sum of variances (ResidualPlanner, arXiv 2305.08175).
+``residual_max`` measures the same spaces as ``residual``. ``residual_max`` minimises the largest
+variance of a cell instead of the sum of variances (ResidualPlanner, arXiv 2305.08175).
 """
 
 import math
@@ -135,7 +136,7 @@ CUBOIDS_EVEN = replace(
 
 
 def bits_of(size: int) -> int:
-    """Return the number of bits of the binary code of ``size`` cells."""
+    """Return the number of bits in the binary code for ``size`` cells."""
     return (size - 1).bit_length()
 
 

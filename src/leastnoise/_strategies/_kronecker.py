@@ -4,9 +4,9 @@ The strategies are fitted one after the other, along each attribute.
 
 For fixed strategies of all other attributes, the error of a product table is a weighted sum of
 traces along one attribute. Therefore, the strategy of each attribute is fitted to the weighted sum
-of the Gram matrices along it, while the other strategies are fixed (block descent). Then the
-optimisation of ``_table_weights`` chooses the weights of the requested tables and of the joint
-table. A single large product, split budgets and weighted marginals are special cases.
+of the Gram matrices along it, while the other strategies are fixed (block descent). Then
+``_table_weights`` optimises the weights of the requested tables and of the joint table. A single
+large product, split budgets and weighted marginals are special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """

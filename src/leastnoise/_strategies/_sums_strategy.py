@@ -177,8 +177,8 @@ def shrink_bucket_totals(
 ) -> FloatArray:
     """Estimate totals of buckets such that totals divided by spans decrease.
 
-    From the bucket ``mode`` on, totals per span do not increase. This does not apply to totals of
-    more than ``certain_deviation`` standard errors.
+    From the bucket ``mode`` on, totals per span do not increase. Totals of more than
+    ``certain_deviation`` standard errors are exempt from this condition.
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - stds**2, 0.0))
     most = np.full(len(totals), np.inf)

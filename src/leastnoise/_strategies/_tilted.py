@@ -444,7 +444,7 @@ class _TiltCurve:
     def values_at(self, index: int) -> FloatArray:
         """Return s and r of each operator for a pull.
 
-        They are the total part and the residual part of the error.
+        The values s and r are the total part and the residual part of the error.
         """
         return self._fit(index).values
 

@@ -1,7 +1,7 @@
 """User-supplied strategies.
 
-A user's strategy has an array, a query set or an operator for each attribute. It may also be a
-function from the planning problem to such values.
+A user's strategy has an array, a query set or an operator for each attribute. A strategy may also
+be a function from the planning problem to such values.
 
 A user's strategy is planned like a family: along every other attribute, cells are measured; the
 tables get the best weights and exact scales; and the plan states the error of the rounded queries.
