@@ -228,7 +228,7 @@ class ModelSetting:
         )
 
     def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the case of steps for a number of rows.
+        """Return the name of the case that suits a number of rows.
 
         The names are listed in the plan's `StepChoice`. ``rows`` is None if the rows are not
         counted.

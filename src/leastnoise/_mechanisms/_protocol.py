@@ -6,8 +6,8 @@ paid steps.
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
 ``_mechanism_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the
 sentences of its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``).
-Data-dependent mechanisms share the code of this file. The code writes and reads their findings. It
-also plans their reference, which is the best data-independent plan.
+Data-dependent mechanisms share the code of this file. The code writes and reads their findings. The
+code also plans their reference, which is the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -263,8 +263,8 @@ def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
     """Return the mu squared that all Gaussian steps share, or None.
 
-    It is the mu squared of a budget (epsilon, delta). The result is None for other kinds of noise
-    or budget; then the budgets of the steps add up.
+    The result is the mu squared of a budget (epsilon, delta). The result is None for other kinds of
+    noise or budget; then the budgets of the steps add up.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return None

@@ -651,7 +651,7 @@ def _requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
 def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
     """Optimise the weights of a plan's measured tables for another workload.
 
-    This is quick, because the strategies of the tables stay the same.
+    Planning is quick, because the strategies of the tables stay the same.
     """
     measured = plan.measured()
     with not_applicable_if_arithmetic_fails():
