@@ -65,7 +65,7 @@ class _Problem(NamedTuple):
     ) -> LinearPlan:
         """Return the plan of some measurements, with its expected error.
 
-        This is the error of the estimate from these and the earlier measurements.
+        The expected error is the error of the estimate from these and the earlier measurements.
         """
         return evaluate_plan(
             self.workload,

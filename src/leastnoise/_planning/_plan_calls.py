@@ -386,9 +386,9 @@ def workload_to_plan(workload: Workload, search: Search) -> Workload:
 def error_over_complete(plan: Plan, search: Search) -> float | None:
     """Return the factor by which hidden cells increase the error, or None.
 
-    It is the error divided by the error that the plan would have if no row lacked a value. The
-    second error belongs to a plan with the same strategy and a quarter of the seconds. The result
-    is None if no attribute has a hidden cell, or if the errors depend on the data.
+    The result is the error divided by the error that the plan would have if no row lacked a value.
+    The second error belongs to a plan with the same strategy and a quarter of the seconds. The
+    result is None if no attribute has a hidden cell, or if the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:

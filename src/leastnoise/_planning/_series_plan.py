@@ -5,7 +5,8 @@ The periods are the cells of an attribute of dates.
 A series measures the Kronecker product C (x) A. C is the strategy along time. C is lower
 triangular, so each of its rows can be measured when its period is over. A is a planner's strategy
 for the other attributes. A release of the periods so far is an ordinary release over a domain that
-ends with the last of these periods. Its measurements follow from the first rows of C.
+ends with the last of these periods. The measurements of such a release follow from the first rows
+of C.
 """
 
 import datetime as dt

@@ -67,8 +67,8 @@ class MeanGoal:
 
     The limit applies to every possible mean.
 
-    It also limits the errors of the two tables from which the means are computed. The error of a
-    mean m is the error of S - m C divided by the size n. Let low and high be the bounds of the
+    The limit also bounds the errors of the two tables from which the means are computed. The error
+    of a mean m is the error of S - m C divided by the size n. Let low and high be the bounds of the
     measure. S - m C is linear in m. So S = (high (S - low C) - low (S - high C)) / (high - low) and
     C = ((S - low C) - (S - high C)) / (high - low). The errors of S and of C are each at most the
     largest error of S - m C times the sum of the absolute coefficients. With weights, C and the
@@ -533,11 +533,11 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """Return a lower bound on the largest squared ratio of error to goal.
 
-    It is the lower bound on the weighted squared error of the tables with goals, divided by the sum
-    of their weights. It is valid for three reasons: a table's largest standard error is at least
-    the root mean square; half a step of the noise is at least 0; and the ratio of a mean is at
-    least the ratio of its tables (see `MeanGoal`). With targets of other statistics, the bound is
-    only approximate.
+    The result is the lower bound on the weighted squared error of the tables with goals, divided by
+    the sum of their weights. This bound is valid for three reasons: a table's largest standard
+    error is at least the root mean square; half a step of the noise is at least 0; and the ratio of
+    a mean is at least the ratio of its tables (see `MeanGoal`). With targets of other statistics,
+    the bound is only approximate.
     """
     products_with_goals = tuple(
         product for product, goal in zip(workload, goals, strict=True) if goal.has_target
