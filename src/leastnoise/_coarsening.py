@@ -2,8 +2,8 @@
 
 A data holder plans to publish tables in which counts are rounded or left out. A reader knows the
 tables and the rounding rule, and knows that counts are whole numbers of at least 0. `solve_tables`
-computes what the reader can infer: the smallest and the largest value of every hidden cell.
-`solve_tables` reads tables and never rows, and gives no privacy guarantee.
+computes the values that the reader can infer: the smallest and the largest value of every hidden
+cell. `solve_tables` reads tables and never rows, and gives no privacy guarantee.
 """
 
 import csv
@@ -402,9 +402,9 @@ class _Conditions:
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
         """Minimise a linear cost over all possible true counts.
 
-        A linear program is solved first. Its bound is exact if the solution consists of integers,
-        or if a known solution attains the bound. The result has two parts: the least cost, or None
-        if there is no minimum; and whether this cost is exact.
+        A linear program is solved first. The bound from the linear program is exact if the solution
+        consists of integers, or if a known solution attains the bound. The result has two parts:
+        the least cost, or None if there is no minimum; and whether this cost is exact.
 
         Args:
             costs: the cost of a count of 1 in each cell.

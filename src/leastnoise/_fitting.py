@@ -398,7 +398,7 @@ def detectable_units(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Find the noise scale whose smallest private threshold is least.
+    """Find the noise scale for which the smallest private threshold is least.
 
     `keys_are_private` returns True for this scale and this threshold. The result is None if the
     threshold would exceed 2^40.

@@ -91,8 +91,8 @@ def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[
 def label_array(labels: Sequence[Label]) -> Array:
     """Convert labels to an array, shape (len(labels),).
 
-    The array has integers or doubles if all labels are integers or doubles. Otherwise it has texts,
-    as objects.
+    The array has integers or doubles if all labels are integers or doubles. Otherwise the array has
+    texts, as objects.
     """
     if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
