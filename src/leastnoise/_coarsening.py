@@ -335,7 +335,8 @@ class _Conditions:
     def _first_solutions(self) -> list[FloatArray]:
         """Find true counts that satisfy the constraints.
 
-        The list is empty if the solver finds none in time. Raise InputError if none exist.
+        The list is empty if the solver finds none in time. Raise InputError if no true counts
+        satisfy the constraints.
         """
         no_costs = np.zeros(self._cells.size)
         result = self._solve(no_costs, is_whole=True, seconds=_FIRST_SECONDS)

@@ -154,7 +154,7 @@ def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
 def _query_rows(first: Product, second: Product, name: str) -> Array | None:
     """Return the difference of two products' queries along an attribute.
 
-    The result is None if they are equal.
+    The result is None if the queries of both products are equal along the attribute.
     """
     if first.along.get(name) == second.along.get(name):
         return None

@@ -45,7 +45,7 @@ class PairAxis:
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
         """Return the basis in which the Gram matrices of two factors are diagonal.
 
-        A factor of None sums over the attribute.
+        If a factor is None, its table sums over the attribute.
         """
         forms = [
             np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
@@ -119,7 +119,7 @@ class PairStructure(JointStructure):
     def total_coefficients(self, product: Product) -> FloatArray:
         """Return the coefficients of 1 / eigenvalue in the sum of variances.
 
-        The product must be determined.
+        The measurements must determine the product.
         """
         self._require_determined(product)
         return _outer(self._summed(product))

@@ -692,7 +692,7 @@ class ProductStructure(Structure):
     def _precisions_of(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return the precision lambda(tau) of each attribute set in ``rows``.
 
-        A set is represented by positions in ``along``.
+        A row represents an attribute set by positions in ``along``.
         """
         distinct = rows
         every = np.arange(len(rows))

@@ -170,7 +170,7 @@ class Estimate:
     def errors_for(self, noise: Sequence[IntArray]) -> "Estimate":
         """Return an estimate whose answers are the errors due to some noise.
 
-        The noise is given in whole steps.
+        The noise consists of whole steps of the grid.
         """
         zeros = (
             replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts)))

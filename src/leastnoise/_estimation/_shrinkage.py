@@ -248,7 +248,8 @@ def posterior_states(
 ) -> list[FloatArray]:
     """Return, for each level, the posterior state probabilities of its blocks.
 
-    Each level has one array. The transitions from parents to halves are learned.
+    Each level has one array. The probabilities of transitions from blocks to their halves are
+    learned.
     """
     rung = np.arange(_STATE_COUNT + 1)
     # Favours nearby states, and empty halves for an empty block.

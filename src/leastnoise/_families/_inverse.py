@@ -293,7 +293,7 @@ class DenseInverse(GramInverse):
         self.space = space
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Return this inverse and the operator.
+        """Return this inverse and the operator unchanged.
 
         Raises:
             UndeterminedQuery: the measured queries do not determine the operator's queries.

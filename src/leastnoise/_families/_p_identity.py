@@ -132,7 +132,7 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 def bell_shapes(size: int) -> list[list[Shape]]:
     """Return layers of smooth bells to start from, grouped by the finest spacing.
 
-    The bells are overlapping rows of a strategy. The most promising shape of each group is first.
+    The bells are rows of a strategy that overlap. The most promising shape of each group is first.
     """
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (21.0, 24.0)]

@@ -156,7 +156,7 @@ def _line_search(
 ) -> _Point | None:
     """Return a point of lower value along a direction, or None.
 
-    The direction is clipped at the bounds.
+    The line along the direction is clipped at the bounds.
     """
     point, value, slope = start
     length = 1.0

@@ -4,12 +4,12 @@ The best weights of the levels are found without a matrix, in O(n) for each leve
 
 A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the previous one. A
 node of level l is a block of B_l cells (the last block may be shorter), measured with a separate
-scale. Let z be the square of that scale. The Gram matrix of the strategy on a node is ``G = z 11^T
-+ blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the children -
-z m / (1 + z k)``. Here ``v`` is the solution of ``blockdiag(children) v = 1``, ``k = 1^T v`` and
-``m = v^T M v``. The v of the node is ``v / (1 + z k)``. docs/mathematics.md, section 2, has the
-remaining parts: least squares by two passes, the variances of intervals, and a bound on the largest
-of these variances.
+scale. Let z be the square of the scale of a node. The Gram matrix of the strategy on a node is ``G
+= z 11^T + blockdiag(G of the children)``. So by Sherman and Morrison ``tr(M G^-1) = sum over the
+children - z m / (1 + z k)``. Here ``v`` is the solution of ``blockdiag(children) v = 1``, ``k = 1^T
+v`` and ``m = v^T M v``. The v of the node is ``v / (1 + z k)``. docs/mathematics.md, section 2, has
+the remaining parts: least squares by two passes, the variances of intervals, and a bound on the
+largest of these variances.
 
 If each level has one weight, there are closed forms, so all chains can be searched. Let ``tau_l =
 tr(M P_l)``. P_l is the projection on vectors that are constant on the blocks of level l. A tree of

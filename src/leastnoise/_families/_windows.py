@@ -170,7 +170,7 @@ def full_set_bound(gram: Gram) -> float:
 
     A full set has the ranges of one width at every position, all with the same weight. The bound
     applies to full sets of a few widths. Single cells may be requested as well. For other queries
-    it is 0.
+    the bound is 0.
     """
     size = gram.size
     weights = _full_set_weights(gram)

@@ -523,7 +523,7 @@ class Model(Mechanism):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Plan the steps and the budget of each step.
 
-        The plan also has the best data-independent plan.
+        The plan also contains the best data-independent plan.
         """
         pairs = pairs_of(workload)
         reference, _ = choose_plan(

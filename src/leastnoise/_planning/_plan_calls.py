@@ -523,7 +523,7 @@ def compare(
 
     Returns:
         One candidate for each strategy, with its plan and expected error, or the reason why it does
-        not apply. ``frame()`` returns them as a data frame.
+        not apply. ``frame()`` returns the candidates as a data frame.
 
     Raises:
         InputError: an argument cannot be used.

@@ -233,8 +233,8 @@ def _exponents_of_separate_parts(
 ) -> list[float] | None:
     """Return the best exponents of parts that only share the budget.
 
-    A closed form exists if the error of each part is a power of its budget. The result is None
-    otherwise.
+    A closed form exists if the error of each part is a power of its budget. Without a closed form,
+    the result is None.
     """
     largest_weight = max(weight for part, _ in parts for _, weight in part)
     measures_of_parts = sum(len(answered.measures) for _, answered in parts)

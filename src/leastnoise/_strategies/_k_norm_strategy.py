@@ -3,7 +3,7 @@
 A row is in one cell of every one-way table, so all tables have the same total. With K-norm noise,
 all tables have equal noise in their totals. Therefore K-norm noise is smaller than independent
 Laplace noise, for example by a factor of 1.71 for sixteen tables of three cells.
-``_error._k_norm_law`` computes its errors.
+``_error._k_norm_law`` computes the errors of K-norm noise.
 
 Tables of very different sizes have smaller errors in separate groups. With a share epsilon_g of the
 budget, a group g has the error E_g / epsilon_g^2, where E_g is its squared error at epsilon 1. So

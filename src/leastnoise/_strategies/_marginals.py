@@ -207,10 +207,10 @@ class _GroupWeights:
     Groups of one orbit are exchangeable and have the same weight.
 
     The privacy cost of a cell is the sum of the squared weights of all groups that contain it. No
-    cell may cost more than 1. From the total downwards, every group gets a budget from its parent.
-    The group divides this budget among the tables of its level and its child groups. A point of the
-    search has, for each level and each orbit, a row of positive shares. This row has one share for
-    each table, and a last share for the child groups.
+    cell may have a privacy cost above 1. From the total downwards, every group gets a budget from
+    its parent. The group divides this budget among the tables of its level and its child groups. A
+    point of the search has, for each level and each orbit, a row of positive shares. This row has
+    one share for each table, and a last share for the child groups.
     """
 
     def __init__(self, tables: _LevelTables, cost: FloatArray) -> None:

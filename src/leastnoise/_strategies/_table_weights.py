@@ -26,8 +26,8 @@ them is optimised. For a single table along one attribute, the budget share of e
 optimised. For such a table, query i is measured with weight theta_i (its noise scale is
 proportional to 1 / theta_i). A unit of noise variance in query i adds b_i to the total squared
 error. The privacy cost of column j is sum_i |S_ij| theta_i for Laplace noise and sum_i S_ij^2
-theta_i^2 for Gaussian noise. No column may cost more than 1. The dual problem is over weights y_j
->= 0 of the columns with sum 1. With q = S y, the dual function is
+theta_i^2 for Gaussian noise. No column may have a privacy cost above 1. The dual problem is over
+weights y_j >= 0 of the columns with sum 1. With q = S y, the dual function is
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3  with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2    with theta_i^2 in proportion to (b_i / q_i)^(1/2)
