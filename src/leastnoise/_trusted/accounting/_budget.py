@@ -1,6 +1,6 @@
 """Define privacy budgets, and the privacy unit that a data holder protects.
 
-The module also writes exact fractions as text for files. A file holds every fraction as ``"p/q"``,
+The module also writes exact fractions as text for files. Files contain every fraction as ``"p/q"``,
 never as a float. Text that is read back is checked character by character, so that a damaged file
 is refused instead of misread.
 """
@@ -139,7 +139,7 @@ class _BudgetDefinition:
             fraction: above 0 and at most 1, read exactly.
 
         Raises:
-            InputError: the fraction is not in its range.
+            InputError: the fraction is out of range.
 
         >>> ln.ZCDP(1).share("1/12")
         ZCDP(rho='1/12')
@@ -194,7 +194,7 @@ class PureDP(_BudgetDefinition):
     No output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
 
     Args:
-        epsilon: a number above 0, read exactly. It may be an int, a Fraction, a Decimal, a text
+        epsilon: a number above 0, read exactly. Allowed are an int, a Fraction, a Decimal, a text
             such as "1/3", or a float; a float is read as the decimal number that Python prints for
             it.
 
@@ -259,7 +259,7 @@ class ApproxDP(_BudgetDefinition):
             fraction: above 0 and at most 1, read exactly.
 
         Raises:
-            InputError: the fraction is not in its range, or delta is below 1e-1000.
+            InputError: the fraction is out of range, or delta is below 1e-1000.
 
         >>> share = ln.ApproxDP(1, "1e-6").share("1/12")
         >>> type(share).__name__, round(float(share.mu_squared), 5)
@@ -453,8 +453,8 @@ class Privacy:
     def distance(self) -> int:
         """The largest number of rows by which neighbouring tables differ.
 
-        This is the number of rows of a unit, or twice this number if one unit is replaced by
-        another.
+        The distance is the number of rows of a unit, or twice this number if one unit is replaced
+        by another.
 
         >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
         10
@@ -501,9 +501,9 @@ class Privacy:
         If the units or the neighbours differ, the costs of the two must not be added up.
 
         The bounds on the rows of a unit may differ, because each cost holds for all rows that a
-        unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The reading of
-        ids may also differ: the data holder declares that ids which the reading merges belong to
-        one person (E6 of PROOFS-reading.md).
+        unit has in the source, counted or not (theorem 6 of PROOFS-accounting.md). The readings of
+        ids may differ as well: the data holder declares that ids belong to one person if the
+        reading merges them (E6 of PROOFS-reading.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False

@@ -96,7 +96,7 @@ class Charge:
     def to_json(self) -> Json:
         """Return the values for a JSON object; `charge_from_json` reads them.
 
-        mu squared is left out where it is 0.
+        The key for mu squared is omitted if mu squared is 0.
 
         >>> Charge(rho=Fraction(1, 2)).to_json()
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
@@ -149,14 +149,14 @@ def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charg
     | GDP      | mu squared of epsilon        | mu squared       | refused                        |
     | ZCDP     | epsilon^2 / 2                | rho              | refused                        |
 
-    The amounts are the declared ones, with these exceptions. A release that declares ApproxDP
-    charges the mu squared or the rho of its cost. The amount is rounded up to 128 bits. If a
-    release with pure noise declares GDP, it charges the epsilon of its cost to an ApproxDP budget.
-    The amount is rounded up in the same way. A series of steps charges the whole budget that it
-    declares. Concentrated costs (discrete Gaussian noise) are charged to an ApproxDP budget like a
-    series within (epsilon, delta). The reason is that zCDP implies no mu-GDP. Only a ZCDP budget
-    accepts releases that declare ZCDP, and a PureDP budget accepts only releases that declare
-    PureDP.
+    The charged amounts are the declared amounts, with the following exceptions. A release that
+    declares ApproxDP charges the mu squared or the rho of its cost. The amount is rounded up to 128
+    bits. If a release with pure noise declares GDP, it charges the epsilon of its cost to an
+    ApproxDP budget. The amount is rounded up in the same way. A series of steps charges the whole
+    budget that it declares. Concentrated costs (discrete Gaussian noise) are charged to an ApproxDP
+    budget like a series within (epsilon, delta). The reason is that zCDP implies no mu-GDP. Only a
+    ZCDP budget accepts releases that declare ZCDP, and a PureDP budget accepts only releases that
+    declare PureDP.
 
     >>> (
     ...     charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon,
@@ -233,9 +233,9 @@ def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
 def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
     """Return the charge of a step to the budget that a release's steps share.
 
-    This is the result of `charge`, except within (epsilon, delta). Within (epsilon, delta), a step
-    is charged its declared amount, so the epsilons and the deltas of the steps add up (theorem 6 of
-    PROOFS-accounting.md).
+    The result is the same as the result of `charge`, except within (epsilon, delta). Within
+    (epsilon, delta), a step is charged its declared amount, so the epsilons and the deltas of the
+    steps add up (theorem 6 of PROOFS-accounting.md).
 
     >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
     'epsilon = 0.5, delta = 1e-7'
@@ -440,12 +440,12 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
         fraction: above 0 and at most 1, read exactly.
 
     Returns:
-        A budget of the same definition. For an (epsilon, delta) budget, it has the same delta. Its
-        epsilon is the one for this fraction of the mu squared of the whole budget, rounded up to
-        eight digits.
+        A budget of the same definition. For an (epsilon, delta) budget, the result has the same
+        delta. Its epsilon is the one for this fraction of the mu squared of the whole budget,
+        rounded up to eight digits.
 
     Raises:
-        InputError: the fraction is not in its range, or is so small that no epsilon is left.
+        InputError: the fraction is out of range, or so small that no epsilon is left.
 
     >>> share_limit(ApproxDP(1, "1e-6"), "1/12")
     ApproxDP(epsilon='26417179/100000000', delta='1/1000000')

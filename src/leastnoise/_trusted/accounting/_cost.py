@@ -1,4 +1,4 @@
-"""State the costs of plans, and check that a budget covers a cost.
+"""Define the costs of plans, and check that a budget covers a cost.
 
 The cost of a plan is computed from its integer queries.
 """
@@ -56,7 +56,7 @@ class _NoiseCost:
 
 @dataclass(frozen=True, slots=True)
 class PureCost(_NoiseCost):
-    """The cost of discrete Laplace noise, epsilon.
+    """The cost of discrete Laplace noise: an epsilon.
 
     Epsilon is the largest ``sum_i |A_ij| / s_i`` over the cells j.
 
@@ -71,7 +71,7 @@ class PureCost(_NoiseCost):
 
 @dataclass(frozen=True, slots=True)
 class GaussianCost(_NoiseCost):
-    """The cost of rounded continuous Gaussian noise, mu squared.
+    """The cost of rounded continuous Gaussian noise: a mu squared.
 
     mu squared is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is
     exactly mu-GDP, because rounding an integer plus a continuous Gaussian is post-processing.
@@ -87,7 +87,7 @@ class GaussianCost(_NoiseCost):
 
 @dataclass(frozen=True, slots=True)
 class ConcentratedCost(_NoiseCost):
-    """The cost of discrete Gaussian noise, rho.
+    """The cost of discrete Gaussian noise: a rho.
 
     rho is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
 
@@ -102,7 +102,7 @@ class ConcentratedCost(_NoiseCost):
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """The cost of a series of adaptive steps; it is a whole budget.
+    """The cost of a series of adaptive steps, which is a whole budget.
 
     Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
     The kernel ensures that the charges of the steps stay within this budget (theorem 6 of
@@ -181,7 +181,7 @@ class Noise(Enum):
 
 
 def rho_of_cost(cost: Cost) -> Fraction:
-    """Return the smallest rho that is known for mechanisms of this cost, exactly.
+    """Return the exact smallest rho that is known for this cost.
 
     The result is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 

@@ -53,7 +53,7 @@ NEGLIGIBLE_EXPONENT = 7000
 class Rounding:
     """Two decimal contexts, one rounding down and one rounding up.
 
-    Both have the same number of digits.
+    Both contexts have the same number of digits.
 
     >>> contexts = rounding_contexts(5)
     >>> contexts.fraction(Fraction(1, 3))
@@ -133,7 +133,7 @@ def rounding_contexts(digits: int) -> Rounding:
 def round_up_probability(value: Fraction) -> Fraction:
     """Round a probability up to 17 significant digits.
 
-    The result is at least 1e-3000. It is for display and storage.
+    The result is at least 1e-3000. The rounded number is for display and storage.
 
     >>> round_up_probability(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
@@ -152,7 +152,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
         delta: the largest allowed delta.
 
     Returns:
-        True only where it is proved; False also in undecided cases: about 50 digits do not separate
+        True only if this is proved. False also in undecided cases: about 50 digits do not separate
         the value from delta, or delta is below 1e-3000.
 
     Raises:
@@ -174,8 +174,8 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
         mu_squared: above 0.
 
     Returns:
-        A fraction of 17 digits, at most 1. It is within a relative 1e-15 of the smallest such
-        delta, or 1e-3000 if the smallest delta is below that number.
+        A fraction of 17 digits, at most 1. The result is within a relative 1e-15 of the smallest
+        such delta; if this delta is below 1e-3000, the result is 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -208,7 +208,8 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     """Return an upper bound on the tail probability of the standard normal.
 
-    This is the probability that a standard normal variable is at least ``sqrt(x_squared)``.
+    The tail probability is the probability that a standard normal variable is at least
+    ``sqrt(x_squared)``.
 
     >>> round(float(normal_tail(Fraction(4), rounding_contexts(20))), 12)
     0.022750131948
@@ -337,8 +338,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         epsilon: at least 0.
 
     Returns:
-        A fraction of 17 digits, at most 1. It is within a relative 1e-12 of the infimum of the
-        bound over alpha, or 1e-3000 if the infimum is below that number.
+        A fraction of 17 digits, at most 1. The result is within a relative 1e-12 of the infimum of
+        the bound over alpha; if the infimum is below 1e-3000, the result is 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
