@@ -56,7 +56,7 @@ class InputError(LeastNoiseError, ValueError):
 
 
 class BudgetError(LeastNoiseError):
-    """The budget that is left does not cover the plan; nothing was spent."""
+    """The remaining budget does not cover the plan; nothing was spent."""
 
 
 class LedgerError(LeastNoiseError):

@@ -14,7 +14,7 @@ class ProgressLine(ABC):
 
     @abstractmethod
     def say(self, text: str, share: float = 0.0) -> None:
-        """Change the text and, if it is known, the completed share of the work."""
+        """Show another text and, if it is known, the completed share of the work."""
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
@@ -31,9 +31,9 @@ class RowProgress:
     """The progress of reading rows, which never reveals a number of rows.
 
     Readers of private data accept only an object of exactly this class. While they read rows, they
-    call nothing but this object. It stores no number of rows. The object passes text with whole
-    percents to the line. It counts its calls only if blocks of bytes are read, because the number
-    of chunks of rows would reveal the number of rows.
+    call nothing but this object. The object stores no number of rows. The object passes text with
+    whole percents to the line. Calls are counted only if blocks of bytes are read, because the
+    number of chunks of rows would reveal the number of rows.
 
     Args:
         line: the progress line.
@@ -77,7 +77,7 @@ class RowProgress:
         unknown.
 
         Args:
-            rows_read: the number of rows that are read so far.
+            rows_read: the number of rows that have been read so far.
             row_total: the total number of rows, if it is known.
         """
         if row_total:
@@ -97,7 +97,7 @@ class RowProgress:
 
 
 def row_progress(progress: object) -> RowProgress | None:
-    """Return a `RowProgress`, or None for None and False; raise for others.
+    """Return a `RowProgress` unchanged; return None for None and False.
 
     Args:
         progress: a `RowProgress`, or None or False.

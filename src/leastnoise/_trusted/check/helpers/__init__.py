@@ -1,4 +1,4 @@
 """Helpers that write texts for people, and locks that make processes wait.
 
-A release stays private if this code is wrong. Each file says why.
+A release stays private if this code is wrong. Each file states the reason.
 """
