@@ -182,7 +182,7 @@ class TimeRule:
         pattern: the regular expression of texts. Its groups are Y or y (the year, or its last two
             digits), m or month1 to month12, d, H or I (hours of a 12-hour clock) with am and pm, M,
             and S. If a text may have a time zone, its groups also include zone, ahead, zh and zm.
-        century: the first of the hundred years that two digits can mean.
+        century: the first of the hundred years that a year of two digits can mean.
         counted_in: the unit of a number: ``"excel"`` for days since 1899-12-30 on the attribute's
             clock; ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` for seconds, milliseconds or
             microseconds since 1970 in UTC; None if a number is read as the text of its digits.

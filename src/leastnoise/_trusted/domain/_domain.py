@@ -49,7 +49,7 @@ class Domain(Immutable):
     Args:
         attributes: a mapping from column name to kind; alternatively, pass the attributes as
             keywords. A list stands for `Categories`.
-        measures: a mapping from a name to a `Measure`, a column that may be summed.
+        measures: a mapping from a name to a `Measure`, which is a column that may be summed.
         **kinds: attributes whose names are Python names.
 
     Attributes:
@@ -127,7 +127,7 @@ class Domain(Immutable):
     def cells(self, name: str) -> int:
         """Return the number of cells of an attribute.
 
-        This number was checked when the domain was created.
+        The number was checked when the domain was created.
 
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
@@ -253,7 +253,7 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the name of the measure that counts the values of another measure.
 
-        The result is None if there is no such measure; then rows are counted instead. The result is
+        The result is None if there is no such measure; rows are then counted instead. The result is
         also None if the measure has amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)

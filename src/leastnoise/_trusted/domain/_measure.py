@@ -32,7 +32,8 @@ _MOST_FACTORS = 2  # of a product whose amount stays within 64 bits while it is 
 class PerCellBound:
     """A bound on the rows of one unit that fall into one cell.
 
-    Under Gaussian noise, the bound reduces the cost of tables that have all its attributes.
+    Under Gaussian noise, the bound reduces the cost of tables that have all attributes of the
+    bound.
 
     Args:
         rows: the largest number of rows of a unit that count in one cell.
@@ -78,7 +79,7 @@ class PerCellBound:
 class Measure:
     """A numeric column to be summed.
 
-    Every value is clipped to public bounds and counted in whole multiples of a unit.
+    Every value is clipped to public bounds and converted to whole multiples of a unit.
 
     Args:
         column: the name of the column.
@@ -95,14 +96,14 @@ class Measure:
 
     Raises:
         InputError: a bound is not finite or not a multiple of the unit; ``low`` is not below
-            ``high``; or a bound is beyond 2^30 - 1 units. This limit is the largest for which sums
-            over 2^32 rows are exact.
+            ``high``; or a bound is beyond 2^30 - 1 units. The limit of 2^30 - 1 units is the
+            largest for which sums over 2^32 rows are exact.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
-        ``high_units``. It is clipped, and then rounded to the nearest multiple of the unit (in
-        double precision, ties to the even multiple). A row contributes 0 if it has no value: a
-        null, or a text that is not a number. It follows that one row changes a sum by at most
-        ``largest`` units.
+        ``high_units``. The value is clipped, and then rounded to the nearest multiple of the unit
+        (in double precision, ties to the even multiple). A row contributes 0 if it has no value: a
+        null, or a text that is not a number. Therefore one row changes a sum by at most ``largest``
+        units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -318,9 +319,9 @@ def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
 def _group_cells(groups: Groups) -> tuple[int, ...]:
     """Return, for each group, the number of the cell that stores its count.
 
-    This is the last cell of the group. If an earlier group uses the last cell, the count is stored
-    at the nearest cell before it that no earlier group uses. This cell need not belong to the
-    group.
+    The count is stored at the last cell of the group. If an earlier group uses this cell, the count
+    is stored at the nearest cell before it that no earlier group uses. That cell need not belong to
+    the group.
     """
     taken_positions: set[int] = set()
     positions = []
@@ -362,8 +363,8 @@ class UnitTotal(PerUnit):
         InputError: `Measure` refuses the bounds or the unit, an attribute occurs twice, or there
             are more than 8.
 
-    Guarantees: values are rounded to whole units before they are added up. So totals are exact and
-        do not depend on the order of rows. A unit without a value in a cell adds 0.
+    Guarantees: values are rounded to whole units before they are added up. Totals are therefore
+        exact and do not depend on the order of rows. A unit without a value in a cell adds 0.
 
     >>> revenue = ln.UnitTotal("amount", -500, 2000, by=["month", "region"])
     >>> revenue.attributes, revenue.largest
@@ -416,8 +417,8 @@ class Weighted(Measure):
         InputError: an argument has another type; the weight may be negative; or the product of the
             bounds is beyond 2^30 - 1 units.
 
-    Guarantees: a row counts the product of its two amounts, in whole units. It counts 0 if one of
-        the two amounts has no value.
+    Guarantees: a row counts the product of its two amounts, in whole units. The row counts 0 if one
+        of the two amounts has no value.
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
@@ -449,7 +450,7 @@ class Weighted(Measure):
 class SquaredDeviation(Measure):
     """The squared distance of a value from the centre of its bounds.
 
-    Variances follow from sums of this measure. It is counted in whole multiples of ``divisor``
+    Variances follow from sums of this measure. The measure is in whole multiples of ``divisor``
     squared units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
 
     Args:
@@ -531,20 +532,21 @@ class CompleteCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class DeviationProduct(Measure):
-    """A product of distances of values from the centres of their bounds.
+    """The product of the distances of values from the centres of their bounds.
 
     With one factor, the product is the distance. If the same factor occurs twice, the product is
     the square of the distance. Only complete rows count, which are the rows that have a value of
-    every measure of a statistic. So all sums of the statistic are over the same rows. Covariances
-    and regressions follow from such sums. The measure is counted in whole multiples of ``divisor``
-    products of units; ``divisor`` is the smallest number that keeps sums over 2^32 rows exact.
+    every measure of a statistic. All sums of a statistic are therefore over the same rows.
+    Covariances and regressions are computed from such sums. The measure is in whole multiples of
+    ``divisor`` products of units; ``divisor`` is the smallest number that keeps sums over 2^32 rows
+    exact.
 
     Args:
         factors: one or two measures of ``present``; the same measure twice means its square.
         present: distinct measures of class `Measure`; a complete row has a value of each.
 
     Attributes:
-        centres: for each factor the middle of its bounds in its units, rounded down.
+        centres: for each factor, the middle of its bounds in units of this factor, rounded down.
         divisor: the number of products of units in one unit of this measure; 1 for one factor.
 
     Raises:

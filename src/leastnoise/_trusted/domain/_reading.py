@@ -51,8 +51,8 @@ class Reading:
             They are compared with the text after reading. In a column of numbers, they are compared
             as numbers: ``["-9"]`` also makes the number -9 a null.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; digits are
-            not grouped if it is empty. All blanks count as one mark, and so do both apostrophes.
+        thousands: the separator of groups of three digits, such as ``"."`` or ``"'"``; if it is
+            empty, digits are not grouped. All blanks count as one mark, and so do both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: whether blanks (space, tab, CR, no-break spaces) are removed at both ends of a text.
         ignore_case: whether the comparison ignores the case of letters; each letter is compared

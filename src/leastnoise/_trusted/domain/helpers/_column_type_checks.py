@@ -1,4 +1,4 @@
-"""Refuse a column whose declared type can hold no value of its attribute.
+"""Refuse columns whose declared types cannot have values of the attributes.
 
 The module also refuses a measure whose column has such a type.
 

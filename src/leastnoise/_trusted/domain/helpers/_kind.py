@@ -1,6 +1,6 @@
 """Define the base class of all kinds: checks, names of cells and display.
 
-This file is not trusted: kinds are public, and `Rule` refuses a cell that is not among theirs.
+This file is not trusted: kinds are public, and `Rule` refuses a cell that its kind does not have.
 """
 
 import datetime as dt
@@ -57,8 +57,8 @@ class Kind(ABC):
         levels: public maps to coarser cells.
         complete: whether the data holder declares that no value of the column is dropped. A row
             with such a value is then dropped from every table.
-        hidden: whether the attribute has a last cell that is measured and never published. It
-            contains the values that would be dropped, so that their rows count in tables without
+        hidden: whether the attribute has a last cell that is measured but never published. This
+            cell has the values that would be dropped, so that their rows count in tables without
             the attribute. Planning sets it.
         regular: the number of cells for values that the domain lists.
         has_other: whether the attribute has a cell ``other``; it follows the regular cells.
@@ -147,7 +147,7 @@ class Kind(ABC):
     def spellings_of_cells(self) -> Mapping[str, int]:
         """The cell of each further spelling, by the form in which texts are compared.
 
-        The mapping is empty if there are no such texts.
+        The mapping is empty if there are no further spellings.
         """
         return {}
 
@@ -184,7 +184,7 @@ class Kind(ABC):
     def clipped(self) -> Self:
         """Return a copy that clips values outside the domain to the nearest cell.
 
-        This is possible only for ordered cells.
+        Clipping is possible only if the cells are ordered.
         """
         if self.outside == "clip":
             return self

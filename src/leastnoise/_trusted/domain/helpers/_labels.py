@@ -4,7 +4,7 @@ Names are read in the same way in predicates, groups, public counts and later qu
 They are read by the same rule as values of the data (see `leastnoise._domain._kinds`): ``true`` is
 the category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
 
-This file is not trusted: queries are public, and no row is read by these names.
+This file is not trusted: queries are public, and no row is read with these names.
 """
 
 import datetime as dt

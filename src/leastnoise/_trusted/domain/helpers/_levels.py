@@ -2,7 +2,7 @@
 
 Examples are maps from stores to regions, or from ages to groups of five years.
 
-This file is not trusted: the maps are public, and no row is read by them.
+This file is not trusted: the maps are public, and no row is read with them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,8 +121,8 @@ def group_pairs(description: str, groups: Mapping[str, object], names: CellNames
         names: the cells of the attribute by their names.
 
     Raises:
-        InputError: a group is not a list or has no cell; an entry is not a cell; or a cell is in
-            two groups or twice in one group.
+        InputError: a group is not a list or is empty; an entry is not a cell; or a cell is in two
+            groups or twice in one group.
 
     >>> group_pairs(
     ...     "levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names
