@@ -44,8 +44,8 @@ def exact_marginals(
     Args:
         table: the private rows.
         attribute_sets: the attributes of each marginal, in the order of its axes; no attribute
-            occurs twice in a marginal. It may be a generator of any length. The caller has checked
-            by `Table.require` that the table has these attributes and the measure.
+            occurs twice in a marginal. This iterable may be a generator of any length. The caller
+            has checked by `Table.require` that the table has these attributes and the measure.
         measure: the name of a measure to be summed; None counts rows.
         limits: None for sums without limits. Otherwise a pair in one of two forms: an attribute and
             an int64 array with one limit of at least 0 for each of its cells; or None and an array
@@ -59,15 +59,16 @@ def exact_marginals(
 
     Raises:
         InputError: the database counted the rows for the tables of another plan, or the limits do
-            not fit. The values of rows never cause this error.
+            not fit the attribute. The values of rows never cause this error.
 
     Guarantees: the numbers follow from int64 addition. The addition is exact while (number of rows)
         x (largest amount of a row) < 2^63; the caller has checked this from public bounds. Each
         marginal depends only on its attributes and the rows, not on the other requested marginals.
         With limits, every row adds at most the limit of its cell.
 
-    Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
-        is bounded by the largest single marginal and `WINDOW_CELLS`, for any number of marginals.
+    Edge cases: for the empty set, the marginal is the total, a single number. For a table without
+        rows, all numbers are zero. Memory is bounded by the largest single marginal and
+        `WINDOW_CELLS`, for any number of marginals.
 
     >>> people = Table(
     ...     Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]}
@@ -188,7 +189,7 @@ def _sum_out(
     The result is a flat array, in row-major order of ``requested_axes``.
 
     Raises:
-        InternalError: a requested axis is missing.
+        InternalError: the table does not have a requested axis.
     """
     if not {*requested_axes} <= {*axes}:
         raise InternalError(

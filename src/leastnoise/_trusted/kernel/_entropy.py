@@ -24,8 +24,8 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's cryptographic generator (``os.urandom``).
 
-    Guarantees: nothing is kept between calls, so neither a fork nor a copied process can return the
-        same word twice.
+    Guarantees: no state is kept between calls, so neither a fork nor a copied process can return
+        the same word twice.
 
     >>> source = SystemEntropy()
     >>> source.words(3).shape, source.words(3).dtype.name

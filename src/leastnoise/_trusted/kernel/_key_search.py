@@ -39,7 +39,7 @@ class KeySearch:
     The search is the only step of its series. The budget of the series has a delta.
 
     Args:
-        attribute: name of the attribute whose keys are searched for.
+        attribute: name of the attribute whose keys are to be found.
         rule: the noise, its scale, and the threshold.
         most: the largest number of keys to release; the keys with the largest noisy numbers are
             kept.

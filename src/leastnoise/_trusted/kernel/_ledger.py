@@ -1,8 +1,8 @@
 """The ledger: the durable record of the budget a data set has spent.
 
-One SQLite file. A release is first reserved: its charge is then spent. Each of its steps is begun,
-drawn and recorded. Then its files are written, and the release is sealed. PROOFS-ledger.md has the
-argument.
+One SQLite file. A release is first reserved: its charge is then spent. Each step of the release is
+begun, drawn and recorded. Then the files of the release are written, and the release is sealed.
+PROOFS-ledger.md has the argument.
 """
 
 import os
@@ -114,7 +114,7 @@ class Ledger:
         return f"Ledger({', '.join(f'{name}: {text}' for name, text in _ledger_facts(self))})"
 
     def _repr_html_(self) -> str:
-        """Return the facts of the ledger as an HTML table, for notebooks."""
+        """Return the main facts about the ledger as an HTML table, for notebooks."""
         return html_facts("Ledger", _ledger_facts(self))
 
     @classmethod
@@ -221,7 +221,7 @@ class Ledger:
         run: str = "",
         read_on: date | None = None,
     ) -> Receipt:
-        """Spend the charge of a release, before any noise is drawn.
+        """Charge a release to the budget, before any noise is drawn.
 
         Args:
             cost: the cost that the kernel computed from the plan's integers.
@@ -241,8 +241,9 @@ class Ledger:
         Raises:
             BudgetError: the ledger has less left than the charge; nothing was spent.
             InputError: the unit or the neighbours differ; the declared budget does not cover the
-                cost; the ledger cannot hold the privacy definition; the budget is divided into
-                shares, but no share is named; or a text cannot be stored. Nothing was spent.
+                cost; the ledger cannot add charges in this privacy definition; the budget is
+                divided into shares, but no share is named; or a text cannot be stored. Nothing was
+                spent.
             LedgerError: the file is damaged, locked, read-only or missing; the disk is full; or the
                 rows were read in an earlier period of the budget. There is no receipt, so nothing
                 can be released.
@@ -455,7 +456,7 @@ class Ledger:
 
         Args:
             payments: in the order of payment, the exact cost of each plan with its unit, neighbours
-                and declared budget. A guard comes before its release.
+                and declared budget. The payment of a guard comes before the payment of its release.
 
         Raises:
             BudgetError, InputError, LedgerError: as for `reserve`.
@@ -487,7 +488,7 @@ class Ledger:
         check_left(LedgerContent(dataset, privacy, "", "", ()), requests, "", today())
 
     def begin(self, receipt: Receipt, step_number: int, step_fingerprint: str) -> None:
-        """Record that a step begins, before its first random bit is drawn.
+        """Record the beginning of a step, before its first random bit is drawn.
 
         Args:
             receipt: receipt of the release.
@@ -749,7 +750,7 @@ class Ledger:
 
         Args:
             is_published: returns whether the output of an unsealed entry is published completely;
-                None if that is unknown. It is called without a lock.
+                None if that is unknown. The function is called without a lock.
 
         Returns:
             The changed entries, with their new states.
@@ -853,7 +854,7 @@ class Ledger:
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
-        """Raise if no more noise may be drawn for the release of a receipt.
+        """Raise if no further noise may be drawn for the release of a receipt.
 
         Raises:
             LedgerError: as for `_checked_receipt`, or the entry is sealed or absent.
@@ -963,8 +964,8 @@ def _checked_seconds(timeout: float) -> float:
 def _wait_for_file(file: Path, timeout: float) -> None:
     """Wait until a ledger that another process is creating has content.
 
-    Only the status of the file is read. If the file were opened and closed here, the locks that
-    another thread's connection holds on it would be dropped. The content is checked later, when the
+    Only the status of the file is read. If the function opened and closed the file, the locks that
+    another thread's connection has on it would be dropped. The content is checked later, when the
     file is opened.
 
     Raises:

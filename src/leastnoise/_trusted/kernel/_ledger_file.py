@@ -184,7 +184,7 @@ def append_entry(
 ) -> str:
     """Append an entry to the chain of digests, and return its digest.
 
-    The digest also covers all entries before it.
+    The digest covers the entry and all entries before it.
 
     Args:
         connection: a connection within the transaction of the only writer.
@@ -710,8 +710,8 @@ def os_error_reason(error: OSError) -> str:
 def create_file(file: Path, dataset: str, privacy: Privacy, timeout: float) -> str:
     """Create an empty ledger, and return its identifier.
 
-    The file is written under a unique name and then linked into place. So no process ever sees an
-    incomplete ledger or removes the ledger of another process.
+    The file is written under a unique name and then linked into place. No process can therefore see
+    an incomplete ledger, or remove the ledger of another process.
     """
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:

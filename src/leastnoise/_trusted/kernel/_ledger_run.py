@@ -20,14 +20,14 @@ _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
-    """The error of a paid release that has steps left to draw, but no rows."""
+    """The error for a paid release that has no rows, but has steps to draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Proof that a charge was durably reserved.
 
-    It allows one draw of each step.
+    A receipt allows one draw of each step.
 
     Attributes:
         id: 128 random bits in hexadecimal.
@@ -127,7 +127,7 @@ def record_step(
 
 
 def _text_parts(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the concatenation of texts, cut into parts of ``_PART`` characters.
+    """Concatenate texts, and yield the result in parts of ``_PART`` characters.
 
     The last part may be shorter.
     """

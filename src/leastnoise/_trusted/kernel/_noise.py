@@ -340,8 +340,8 @@ def _draw_part_numbers(parts_per_sigma: int, k: Words, entropy: Entropy) -> Word
 def _draw_far_part(parts_per_sigma: int, entropy: Entropy) -> int:
     """Draw the number k of a part that is beyond 8 standard deviations (G0).
 
-    With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for
-    k >= 8 parts.
+    With ``parts`` = ``parts_per_sigma``, P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >=
+    8 ``parts``.
     """
     while True:
         j = 0

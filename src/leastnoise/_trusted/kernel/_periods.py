@@ -166,7 +166,7 @@ def close_period(
     closed_before: ClosedPeriods,
     entropy: Entropy,
 ) -> ClosedPeriods:
-    """Close the next period: freeze its counts and draw the noise of its queries.
+    """Close the next period: freeze its counts, and draw noise for its queries.
 
     (P2) defines the counts; the noise depends on no count (P3).
 

@@ -38,8 +38,8 @@ class LeastCost:
     steps.
 
     Args:
-        attributes: one attribute, whose cells lie on a line, or two attributes. The cells of the
-            first of two are the rows of the table.
+        attributes: one attribute, whose cells lie on a line, or two attributes. If there are two,
+            the cells of the first attribute are the rows of the table.
         epsilon: the privacy loss of the answer; it is the same for any distance of neighbours.
         penalty: the cost of each block in addition to its deviation from the median, in records.
 
@@ -47,8 +47,8 @@ class LeastCost:
         InputError: there is no attribute or more than two, or the epsilon is not above 0.
 
     Guarantees:
-        epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1
-        with one record.
+        epsilon-DP (theorem L of PROOFS-plane.md): one record changes a block's deviation from its
+        median by at most 1.
 
     >>> cells = np.array([[9000, 0], [9000, 0]])
     >>> least_cost = LeastCost(attributes=("age", "sex"), epsilon=10, penalty=200)

@@ -77,7 +77,7 @@ class QuantileSelection:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The largest change of a cell's distance from the target by one row (S3)."""
+        """The largest amount by which one row changes a cell's distance (S3)."""
         return max(self.share, 1 - self.share)
 
     def scale(self, neighbour_distance: int) -> tuple[int, int]:

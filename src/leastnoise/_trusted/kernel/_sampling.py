@@ -67,8 +67,8 @@ def uniform_below(
 
     Args:
         bound: uint64, from 1 to 2^56: one bound (shape ()), or one bound for each draw.
-        largest: the largest of the bounds, or a number above it. It determines how many bits are
-            drawn.
+        largest: the largest of the bounds, or a number above it. This number determines how many
+            bits are drawn.
         count: number of draws.
         entropy: the source of bits.
 
@@ -140,8 +140,8 @@ def draw_in_blocks(
 
     Args:
         count: number of draws, at least 0.
-        attempt: a function that takes the indices and the number of the draws to try. It returns
-            their values and a mask of the accepted values.
+        attempt: a function that takes the indices of the draws to try, and how many there are. The
+            function returns the values of these draws and a mask of the accepted values.
 
     Returns:
         int64 array of shape (count,).
@@ -212,7 +212,7 @@ class LazyReals:
     def word(self, i: int, position: int, entropy: Entropy) -> int:
         """Return 64 binary digits of the i-th real, from digit 64 * position on.
 
-        Every call with the same arguments returns the same digits.
+        Calls with the same arguments return the same digits.
         """
         if position == 0:
             return int(self.leading[i])
@@ -420,7 +420,7 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
     """Return the table of the discrete half-normal distribution (T5).
 
     Let ``parts`` be ``parts_per_sigma``. P(k) is proportional to exp(-k^2 / (2 parts^2)) for k = 0,
-    1, ..., and is cut at 8 parts.
+    1, ..., and is cut off at 8 ``parts``.
     """
 
     def enclose(bits: int) -> list[Enclosure]:

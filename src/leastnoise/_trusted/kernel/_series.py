@@ -2,9 +2,9 @@
 
 Each step may be chosen by looking at the outcomes of the steps before it.
 
-PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, for any
-choice of the steps; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for
-keys is the only step of its series; (K10) rows are drawn period by period.
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however the
+steps are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys
+is the only step of its series; (K10) rows are drawn period by period.
 """
 
 import hashlib
@@ -212,7 +212,7 @@ class _PrivateState:
         cost: an upper bound on the total cost of all steps.
         ledger: the ledger that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has recorded, in order.
-        charges: the charges of the steps so far, one for each step.
+        charges: the charge of each step so far.
         lock: held while a step is charged.
         process: the process that created the series; a fork of this process cannot use the series.
     """
@@ -418,8 +418,9 @@ class Series(Immutable):
             the order of their cells. The numbers are public once they are returned.
 
         Raises:
-            InputError: the argument has another class; the domain does not have an attribute; or
-                the choice is not exact with these numbers. Nothing was drawn.
+            InputError: the argument has another class; the domain does not have one of the
+                attributes; or the choice cannot be drawn exactly with these numbers. Nothing was
+                drawn.
             BudgetError: the budget has less left than the epsilon of the choice; nothing was drawn.
         """
         state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
@@ -554,7 +555,7 @@ class Series(Immutable):
     def period(self, state_file: Path) -> tuple[SignedArray, ...]:
         """Close the next period, and return the noisy answers that it completes.
 
-        The first period is charged with the whole cost (P4).
+        The whole cost is charged with the first period (P4).
 
         Args:
             state_file: the private file next to the ledger; it is made with the first period.

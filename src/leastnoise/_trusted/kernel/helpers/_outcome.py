@@ -1,6 +1,6 @@
 """Write noisy outcomes of steps as text for the ledger, and read them.
 
-This file is not trusted, because outcomes are public: their noise has been added.
+This file is not trusted, because outcomes are public: noise has already been added to them.
 """
 
 import json
@@ -63,7 +63,7 @@ def outcome_from_text(text: str) -> Fraction | FoundKeys:
     """
 
     def reader(value: Any) -> Fraction | FoundKeys:
-        """Return the fraction or the found keys of the JSON value."""
+        """Return the fraction or the found keys that a JSON value represents."""
         if "fraction" in value:
             return Fraction(value["fraction"])
         return FoundKeys(

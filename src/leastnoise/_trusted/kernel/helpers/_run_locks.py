@@ -121,7 +121,7 @@ def free_reserved_space(ledger: Path, run: str) -> None:
 def is_running(ledger: Path, run: str) -> bool:
     """Return whether a process holds the lock of a run.
 
-    The result is also True if this cannot be determined. The function removes the file of a process
+    If this cannot be determined, the result is True. The function removes the file of a process
     that has ended.
     """
     if not run:

@@ -1,7 +1,7 @@
 """Provide noise from a seed, for tests and experiments.
 
-Such noise protects nobody. This file is not trusted: a paid series takes no noise from it, but
-creates its own `SystemEntropy`.
+Such noise protects nobody. This file is not trusted: a paid series never uses it, but creates its
+own `SystemEntropy`.
 """
 
 from typing import Any
