@@ -295,7 +295,7 @@ def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
 
 
 def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
-    """Raise if another ledger of the same data exists.
+    """Raise an error if there is another ledger of the same data.
 
     Raises:
         LedgerError: another ledger knows the data set, or a release was paid for it.
