@@ -87,8 +87,8 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     Raises:
         InputError: a sum might reach 2^63, according to the largest weight and entry.
 
-    Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so
-        they never wrap around.
+    Guarantees: (M4 of PROOFS-cost.md) the sums never wrap around, because the privacy cost of a
+        plan is computed from them.
 
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])

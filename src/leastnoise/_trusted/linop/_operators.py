@@ -1,7 +1,7 @@
 """Define integer linear operators as small frozen values.
 
-An operator represents an integer matrix with ``rows`` queries over ``size`` cells. It contains no
-noise: the scale of a row's noise belongs to the plan. The functions of operators are in
+An operator represents an integer matrix with ``rows`` queries over ``size`` cells. An operator has
+no noise: the noise scales of its rows belong to the plan. The functions of operators are in
 ``_operator_functions`` and are dispatched by the operator's class.
 """
 
@@ -22,7 +22,7 @@ _MOST_ENTRY = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
-    """An array whose memory cannot be reinterpreted as another matrix.
+    """An array whose memory cannot be viewed as another matrix.
 
     No function of NumPy can write its entries, because the memory belongs to a ``bytes`` object.
     The attributes and methods of the object cannot change shape, strides or type. The descriptors
@@ -79,7 +79,7 @@ def sealed_copy(array: Array) -> Array:
 def as_int32_if_exact(array: IntArray) -> SignedArray:
     """Convert an int64 array to int32 if all its numbers fit.
 
-    This halves the memory without loss. Otherwise the array is returned unchanged.
+    The conversion halves the memory and loses nothing. Otherwise the array is returned unchanged.
 
     >>> as_int32_if_exact(np.array([3, -4])).dtype, as_int32_if_exact(np.array([2**31])).dtype
     (dtype('int32'), dtype('int64'))
@@ -360,7 +360,7 @@ class DiagonalAndRows(ValueEquality):
 
     Args:
         diagonal: whole numbers other than 0, one for each cell, shape (size,).
-        below: whole numbers, shape (p, size). These rows follow the rows of the cells.
+        below: whole numbers, shape (p, size). These rows come after the rows of the single cells.
 
     >>> DiagonalAndRows([2, 3], [[1, 1]]).rows
     3

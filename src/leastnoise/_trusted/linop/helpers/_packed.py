@@ -26,7 +26,7 @@ _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size i
 def array_to_json(array: SignedArray) -> dict[str, object]:
     """Convert an int64 or int32 array to a JSON value, compressed.
 
-    The value holds the shape and the compressed bytes.
+    The value has the shape and the compressed bytes.
     """
     if array.dtype == np.int32:
         bits = 32
@@ -39,7 +39,7 @@ def array_to_json(array: SignedArray) -> dict[str, object]:
 def to_json(operator: Operator) -> dict[str, object]:
     """Convert an operator to a JSON value.
 
-    The value holds the name of the class and the arguments of the constructor.
+    The value has the name of the class and the arguments of the constructor.
     """
     kind: type = type(operator)
     arguments = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}

@@ -21,7 +21,7 @@ _MOST_CELLS = 2**24  # as many as the kernel divides (`_plane.py`)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTree:
-    """A tree of blocks of cells of a rectangle, level by level.
+    """A tree of blocks of the cells in a rectangle, level by level.
 
     Each block is divided into one or two blocks of the next level. The division does not depend on
     counts.
@@ -41,7 +41,7 @@ class BlockTree:
     children: tuple[IntArray, ...]
 
     def block_sizes(self, level: int) -> IntArray:
-        """Return the number of cells of each block of a level.
+        """Return the number of cells in each block of a level.
 
         >>> block_tree(2, 3).block_sizes(1).tolist()
         [4, 2]

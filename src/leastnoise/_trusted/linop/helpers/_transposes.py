@@ -1,6 +1,7 @@
 """Multiply by transposed operators, for estimates and error bars.
 
-This file is not trusted: column sums, and so privacy costs, do not use its functions.
+This file is not trusted: its functions are not used for column sums, and therefore not for privacy
+costs.
 """
 
 import numpy as np
