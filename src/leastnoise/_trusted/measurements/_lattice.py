@@ -2,9 +2,9 @@
 
 A list is drawn uniformly from all lists of bounded norm.
 
-The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
-The norm of a list is the largest of its tables' sums of absolute values. All arithmetic is on whole
-numbers. The labels (J1 ...) refer to PROOFS-shared-total.md in this folder.
+The noise that is added to tables with a common total is such a list (`k_norm_noise` of the kernel).
+The norm of a list is the maximum, over its tables, of the sum of absolute values. All arithmetic is
+on whole numbers. The labels (J1 ...) refer to PROOFS-shared-total.md in this folder.
 
 Source: Hardt and Talwar, "On the Geometry of Differential Privacy" (2010), for the noise; Ehrhart
     (1962) and Stanley (1980) for the counts; the sampler is this project's own.
@@ -91,7 +91,7 @@ def count_tables_up_to(cells: int, largest_positive: int) -> WholeNumbers:
 def ball_count_numerators(table_sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the numbers h_0, ..., h_D for counting the points of a ball (J3).
 
-    They are whole numbers.
+    The h_j are whole numbers.
 
     The number of points of norm at most m is the sum over j of h_j C(m - j + D, D).
 

@@ -1,6 +1,6 @@
 """The integer queries of a plan and their noise.
 
-They are frozen public values. The kernel receives no other part of a plan.
+Measurements are frozen public values. The kernel receives no other part of a plan.
 
 The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, in this folder.
 """
@@ -454,10 +454,10 @@ class Measurements:
             )
 
     def _check_types(self) -> None:
-        """Raise unless all parts are exactly of the expected classes (M6).
+        """Raise unless every part is exactly of its expected class (M6).
 
-        An object of another class could give other answers when it is measured than when it is
-        checked.
+        The answers of an object of another class could change between the check and the
+        measurement.
         """
         factors = [
             *chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)
@@ -560,7 +560,7 @@ class Measurements:
     def _checked_square(self, block: Block) -> int:
         """Return the largest squared norm of a block's contrasts, or 1 without any.
 
-        Raises InputError if the noise of contrasts cannot be drawn.
+        An InputError is raised if the noise of contrasts cannot be drawn.
         """
         square = math.prod(factor.largest_square for factor in block.factors)
         if square > 1 and self.noise.norm == 1:
@@ -639,7 +639,7 @@ class Measurements:
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes and measures that the queries need.
 
-        They are in the order of the domain.
+        Both are in the order of the domain.
         """
         limited = {
             group[0].limits.attribute
@@ -695,7 +695,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
 def _integer_root_up(values: IntArray) -> IntArray:
     """Return the smallest integers whose squares are at least the values.
 
-    The values are below 2^54.
+    All values are below 2^54.
     """
     # The float is within one of the root; the decision is made in integers.
     root = np.sqrt(values.astype(np.float64)).astype(np.int64)

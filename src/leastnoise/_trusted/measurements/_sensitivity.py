@@ -95,13 +95,13 @@ def cost(plan: Measurements) -> Cost:
     Guarantees:
         Let c be the vector that a row adds to the answers to the measured queries, divided by the
         noise scales of the queries. Neighbours differ by a sum of at most k such vectors
-        (add_remove), or of k differences c - c' of two of them (replace). Each c may also be 0: a
-        unit may have fewer than k rows, and rows outside the domain do not count. For Laplace
-        noise, the returned value is at least max |difference|_1: k max|c| or k max|c - c'|. For
-        Gaussian noise, it is at least max |difference|_2^2 (or half of it, as rho): k^2 max|c|^2 or
-        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst case. If only a few
-        rows may be in one cell, the rows cannot be equal. Then the cost under Gaussian noise is
-        smaller (S1 to S4 of PROOFS-spread.md).
+        (add_remove), or of k differences c - c' of two of them (replace). Each c may be 0 instead,
+        because a unit may have fewer than k rows, and rows outside the domain do not count. For
+        Laplace noise, the returned value is at least max |difference|_1: k max|c| or k max|c - c'|.
+        For Gaussian noise, it is at least max |difference|_2^2 (or half of it, as rho): k^2
+        max|c|^2 or k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst case.
+        If only a few rows may be in one cell, the rows cannot be equal. Then the cost under
+        Gaussian noise is smaller (S1 to S4 of PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
 
@@ -227,7 +227,7 @@ def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
 class _RowsInCells:
     """A bound on the rows of one unit in a cell of some attributes.
 
-    A second bound is on the rows of the unit that also agree in other attributes.
+    A second bound may limit the rows that also agree in other attributes.
 
     Attributes:
         bound: the bound on the rows in one cell of some attributes.
@@ -315,7 +315,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 def _is_other_factor(factor: Factor) -> bool:
     """Return whether a factor is neither cells, a total nor contrasts (S1).
 
-    The result is also true for a factor with weights.
+    The result is True for every factor with weights.
     """
     is_weighted = factor.row_weights is not None
     return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
@@ -331,7 +331,8 @@ def _all_non_negative(plan: Measurements) -> bool:
 def column_norm(plan: Measurements, power: int) -> Fraction:
     """Return the largest norm of a column divided by scales, or a bound (M2).
 
-    This is the maximum over cells of the sum, over measured queries, of |entry / scale|^power.
+    The norm of a cell's column is the sum of |entry / scale|^power over the measured queries; the
+    result is the maximum over cells.
 
     Args:
         plan: the plan.
@@ -380,7 +381,7 @@ def _multiply_by_limits(
 ) -> tuple[list[_CostColumn], int]:
     """Multiply the cost columns of a block by its limits.
 
-    Returns the columns, and a further factor of the cost that is the same in every cell.
+    Two results: the columns, and an additional factor of the cost that is the same in every cell.
     """
     largest = plan.largest_values(block)
     if block.limits is None:
@@ -446,7 +447,7 @@ def _largest_product(columns: Iterable[_CostColumn]) -> Fraction:
 def _uneven_norm(
     plan: Measurements, blocks: Sequence[tuple[Fraction, list[_CostColumn]]]
 ) -> Fraction:
-    """Return the largest norm of blocks whose cost differs between cells.
+    """Return the largest norm of blocks whose costs are not equal in all cells.
 
     ``blocks`` has the weight and the columns of each block.
     """
@@ -670,7 +671,8 @@ def _largest_spread_form(
 ) -> Fraction:
     """Return the largest apart * q(s) + together * s^2 for s up to rows (S3).
 
-    q(s) is the largest sum of the squared numbers of s rows in cells of at most ``rows_in_cell``.
+    Here q(s) is the largest sum of squared cell counts of s rows, if a cell has at most
+    ``rows_in_cell`` rows.
     """
     numbers = [rows]
     if together < 0:  # then the worst case fills some of the cells, or has all rows
@@ -795,7 +797,7 @@ def _laplace_shift_by_cell(
 def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     """Return a block's factors on the attributes of a bound on rows in a cell.
 
-    The result is None if a factor is also on other attributes.
+    The result is None if one of these factors has other attributes too.
     """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     is_within_bound = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
@@ -944,8 +946,8 @@ def _bounds_by_agreement(
 ) -> npt.NDArray[np.object_]:
     """Bound summed forms, by the attributes in which two rows agree (R4).
 
-    There is one bound for each number of attributes of each kind; the bound for all attributes
-    comes last.
+    There is one bound for each combination of numbers of attributes of each kind; the bound for all
+    attributes comes last.
     """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}

@@ -1,4 +1,4 @@
 """Helpers for the bounds of exact arithmetic and for measurements as JSON.
 
-A release stays private if this code is wrong. Each file says why.
+A release stays private if this code is wrong. Each file states the reason.
 """

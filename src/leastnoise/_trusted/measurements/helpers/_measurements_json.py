@@ -1,7 +1,7 @@
 """Define observations, and convert measurements to JSON and a fingerprint.
 
-This file is not trusted: an observation has only noisy numbers, and the record of a step has its
-charge next to the fingerprint.
+This file is not trusted: an observation has only noisy numbers, and the record of a step contains
+the charge in addition to the fingerprint.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ class Observation:
     Args:
         measurements: the measured queries.
         values: for every block an integer array of shape (block.rows,), in multiples of 1 / grid.
-            Its type is int32 if the numbers fit, and int64 otherwise.
+            The type is int32 if all numbers fit, and int64 otherwise.
         receipt: the ledger's identifier of the payment; empty if nothing was paid.
         private: whether a ledger paid; False for a test, an experiment or an audit, whose noise
             comes from a seed or whose rows are synthetic.
