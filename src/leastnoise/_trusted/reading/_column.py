@@ -52,8 +52,8 @@ class Column:
 
     Attributes:
         data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
-            in which nulls can be recognised. Text is Python text or bytes; bytes that are not
-            UTF-8 are a value without a string form.
+            in which nulls can be recognised. Text is Python text or bytes; bytes that are not UTF-8
+            count as a value without a string form.
         null: a mask of the missing values; None if no value can be missing.
         index: None if the values are in the order of the rows. Otherwise, for each row, the
             position of its value, or -1 for a null.
@@ -216,8 +216,8 @@ class SplitEncoder:
 
     Attributes:
         prepare: the first step, a function of only the column; it may run in any thread.
-        finish: the second step: it makes the encoded column from the result of ``prepare``. It runs
-            in the caller's thread, chunk after chunk, in the order of the rows.
+        finish: the second step: it makes the encoded column from the result of ``prepare``. The
+            second step runs in the caller's thread, chunk after chunk, in the order of the rows.
     """
 
     prepare: Callable[[Column], Any]
@@ -334,9 +334,10 @@ class CountRequest:
             without such a bound.
         usage: whether the rows that are used, not used and cut are counted too.
         unit_reading: how the values of the unit's column are read.
-        filled: for each published table, the attributes whose hidden cells the table excludes. A
-            row that no attribute drops is used if, for one of these tables, it is in none of the
-            hidden cells. If there are no tables, every such row is used.
+        filled: for each published table, the attributes whose hidden cells the table excludes. If
+            no attribute drops a row, the row is used if it is in none of the hidden cells of at
+            least one of these tables. If there are no tables, every row that no attribute drops is
+            used.
         hidden: for each attribute that has a hidden cell, the number of this cell.
     """
 
@@ -380,8 +381,8 @@ class SourceFile:
 
     Attributes:
         name: its path relative to the path of the source, with ``/`` between folders.
-        values: the columns that all its rows have from the names of its folders
-            (``month=2024-03``).
+        values: the columns that the names of its folders, such as ``month=2024-03``, add to all its
+            rows.
     """
 
     name: str
@@ -397,13 +398,13 @@ class Source:
         fields: its columns, in order. A name that occurs twice is listed twice.
         total: the number of rows if it is known in advance; only the progress line uses this
             number.
-        encoded: a function that takes columns with their encoders. For each chunk, it yields the
-            number of rows and the encoded columns.
+        encoded: a function that takes columns with their encoders. For each chunk, the function
+            yields the number of rows and the encoded columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` that can count the rows; None if the
             rows can only be read.
         delimiter: the separator of fields in CSV files; None for other sources.
-        holds: the content of columns by their declared types, if the source states it.
-        constants: the columns that all rows have from the names of folders.
+        holds: the kinds of values that columns of declared types have, if the source states types.
+        constants: the columns that the names of folders add to all rows.
         restrict_files: a function that takes a choice of files, and returns the source of the rows
             in these files; None if the rows are not in several files.
     """
@@ -425,7 +426,7 @@ class Source:
 
     @property
     def unreadable_columns(self) -> dict[str, str]:
-        """The columns whose types no rule can read, and these types."""
+        """The columns that no rule can read because of their types, with these types."""
         return {column.name: column.type_name for column in self.fields if not column.readable}
 
 
@@ -507,7 +508,7 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item]) -> I
 
     The function must keep no state between calls.
 
-    A few items are computed ahead; the caller's thread takes them one by one.
+    A few items are computed in advance, and the caller's thread receives their results one by one.
 
     >>> list(parallel_map(abs, [-1, 2, -3]))
     [1, 2, 3]
@@ -540,8 +541,8 @@ class FileKind:
     Attributes:
         name: its name in messages.
         endings: the endings of the names of its files, in lower case.
-        open: a function that opens a file and reads its schema but no row. If rows are lines, it
-            also receives a `CSV` layout or None.
+        open: a function that opens a file and reads its schema but no row. If rows are lines, the
+            function also receives a `CSV` layout or None.
         rows_are_lines: whether a row is a line of text. If it is, a layout may be stated, columns
             have no types, and lines can be counted.
     """
@@ -691,7 +692,7 @@ def to_column(array: Any) -> Column:
 def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
     """Convert an Arrow array of integers to a column of dates or times.
 
-    The integers count days, or parts of a second, since 1970.
+    Each integer is a number of days, or of parts of a second, since 1970.
 
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
@@ -741,7 +742,7 @@ def _convert_batch(
 def unsupported_column(is_null: Any) -> Column:
     """Return the column for values whose type no rule can encode.
 
-    Its values are `UNSUPPORTED`; only the nulls are known.
+    The values of this column are `UNSUPPORTED`, except for its nulls.
 
     >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]
@@ -780,7 +781,7 @@ def _dictionary_column(array: Any) -> Column:
 
 
 def _take_values(column: Column, positions: Array) -> Column:
-    """Return the column whose rows have the values at these positions.
+    """Return a column whose rows have the values at these positions.
 
     The position -1 is a null.
     """

@@ -1,6 +1,7 @@
 """Derive the names and locations of data, which determine its ledger.
 
-The module also checks that a joined table has the privacy unit that it needs. It reads no data.
+The module also checks that a joined table has the privacy unit that it needs. The module reads no
+data.
 """
 
 import glob
@@ -115,8 +116,8 @@ def check_unit(
 ) -> None:
     """Raise unless each joined table is public or joined on the unit column.
 
-    If the first table itself consists of joins, they are also checked. A public table needs no
-    unit.
+    If the first table itself consists of joins, these joins are checked as well. A public table
+    needs no unit.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):

@@ -1,10 +1,10 @@
 """Encode whole columns as cells and amounts, with the tables of their rules.
 
-Guarantees: the encoding of a row depends only on that row and on the public domain. It does not
-    depend on other rows, on the division of the rows into chunks, or on the order of earlier rows.
-    Nothing is remembered from one chunk to the next. A value is read once for several rows only if
-    the values of these rows are the same bytes, the same text, or equal numbers of one numpy type
-    (E2, E3 of PROOFS-reading.md).
+Guarantees: the encoding of a row depends only on that row and on the public domain. The encoding
+    does not depend on other rows, on the division of the rows into chunks, or on the order of
+    earlier rows. Nothing is remembered from one chunk to the next. A value is read once for several
+    rows only if the values of these rows are the same bytes, the same text, or equal numbers of one
+    numpy type (E2, E3 of PROOFS-reading.md).
 """
 
 import re
@@ -124,9 +124,9 @@ def amount_encoder(measure: Measure) -> Encoder:
 def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
     """Compute the amounts of a measure from the amounts of its `column_measures`.
 
-    All numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of the measure.
-    Clipping changes nothing unless the attributes of the measure were changed after its bounds were
-    checked.
+    All intermediate numbers stay below 2^63 (E3). Products and squares are clipped to the bounds of
+    the measure. Clipping changes nothing unless the attributes of the measure were changed after
+    its bounds were checked.
 
     >>> pay = Measure("pay", 0, 10)
     >>> combined_amounts(SquaredDeviation(pay), [np.array([0, 3, 0]), np.array([1, 1, 0])]).tolist()
@@ -151,7 +151,7 @@ def combined_amounts(measure: Measure, amounts: Sequence[IntArray]) -> IntArray:
 
 
 def _deviation_products(measure: DeviationProduct, amounts: Sequence[IntArray]) -> IntArray:
-    """Multiply the distances of amounts from their centres, row by row.
+    """Multiply the distances of a row's amounts from their centres, for each row.
 
     A row that lacks a value gets 0.
     """
@@ -302,8 +302,8 @@ def _number_encoder(
 ) -> Encoder:
     """Return a function that reads a column's values as numbers and encodes them.
 
-    The function reads arrays of numbers as a whole. It reads other values one by one, or passes
-    them to ``of_others``.
+    The function reads arrays of numbers as a whole. The function reads other values one by one, or
+    passes them to ``of_others``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)
@@ -372,7 +372,7 @@ def plain_decimals(texts: DistinctTexts) -> FloatArray:
     """Convert texts such as 12.5 to doubles; NaN for all other texts.
 
     A plain decimal has at most 20 bytes: an optional minus, and digits with at most one point among
-    them. `number_reader` reads each of them as the nearest double, and so does Arrow.
+    them. Both `number_reader` and Arrow read such a text as the nearest double.
 
     >>> texts = to_column(pa.array(["17", "-0.5", "1.", "1e3", "", "1.2.3", "--1", "é"])).data
     >>> plain_decimals(texts).tolist()

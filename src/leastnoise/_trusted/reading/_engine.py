@@ -3,7 +3,7 @@
 The engine encodes rows, bounds the rows of units and counts; it returns only counts of cells.
 
 An adapter provides an `Engine`, which has the types of its columns and a function that runs queries
-on one snapshot. The SQL is the same for all engines.
+on one snapshot. The same SQL is used for all engines.
 """
 
 import math
@@ -75,7 +75,7 @@ class Engine:
         description: its name in messages.
         relation: the expression after FROM.
         values: for each usable column, the expression of its value and the content of that value.
-        hashed: the expression of a keyed hash of a text; it sorts by its bytes.
+        hashed: the expression of a keyed hash of a text; hashes are sorted by their bytes.
         numbered: the expression of such a hash as a whole number from 0 to 2^16 - 1.
         most_sets: the largest number of GROUPING SETS in one query; 1 if only a plain GROUP BY is
             possible.
@@ -87,9 +87,9 @@ class Engine:
             for every text.
         merges: whether the engine inserts the expressions of a subquery wherever they are named,
             unless the subquery has an OFFSET.
-        home: the server or session of the relation. One query can use two relations with the same
-            home, also if one of them is a relation of joined tables. None if it can use only this
-            relation.
+        home: the server or session of the relation. One query can use two relations if they have
+            the same home, even if one of them is a relation of joined tables. None if it can use
+            only this relation.
     """
 
     description: str
@@ -112,8 +112,8 @@ class Engine:
 
         Returns:
             The result has marginals from which all requested marginals follow. If ``usage`` is
-            requested, it also has the numbers of rows that are used, not used and cut (as in
-            `Units.count_cut_rows`). The result is None if the engine's SQL cannot compute the
+            requested, the result also has the numbers of rows that are used, not used and cut (as
+            in `Units.count_cut_rows`). The result is None if the engine's SQL cannot compute the
             tables; the rows must then be read. Whether it is None depends only on the request and
             on the types of the columns.
 
@@ -155,8 +155,8 @@ class Engine:
 
         The categories of the attribute are still unknown.
 
-        The keys are the categories to be found. Only public facts decide whether the result is
-        None. Raises an `InputError` if the engine fails.
+        The keys are the categories that a search is to find. Whether the result is None depends
+        only on public facts. Raises an `InputError` if the engine fails.
         """
         (rule,) = request.rules.values()
         rows = self._bounded_rows(request, entropy_bytes)
@@ -183,13 +183,13 @@ class Engine:
         second_columns: Sequence[str],
         reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
-        """Return the engine of this table left-joined with a second one (E10).
+        """Return the engine of this table left-joined with a second table (E10).
 
         A row gets the columns of its partner, a row of the second table.
 
         The tables are joined on one column of each. A query uses only the requested columns of the
         two tables. The result is None in two cases: one query cannot use both tables, or their keys
-        have no SQL. Only public facts decide whether the result is None.
+        have no SQL. Whether the result is None depends only on public facts.
 
         Guarantees: in columns of the second table, a row has the values of the one row there with
             the same key, or nulls.
@@ -313,12 +313,12 @@ class Engine:
     def _with_drawn_attribute(
         self, rows: exp.Select, request: CountRequest, entropy_bytes: Entropy
     ) -> exp.Select:
-        """Add the column ``drawn``: a random attribute for each row (E8).
+        """Add the column ``drawn``, which has a random attribute for each row (E8).
 
-        ``drawn`` is the number of the attribute, from a keyed hash. If there is a unit column, the
-        hash is of the row's position among the rows of its unit. If every row is a unit, the hash
-        is of all values that decide whether the row is used, and of the row's position among the
-        rows that agree in these values.
+        The column has the number of the attribute, which is computed from a keyed hash. If there is
+        a unit column, the hash is of the row's position among the rows of its unit. If every row is
+        a unit, the hash is of all values that decide whether the row is used, and of the row's
+        position among the rows that agree in these values.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         if request.unit_column is None:
@@ -341,8 +341,8 @@ class Engine:
 
         Rows outside the domain are included.
 
-        For unknown categories the query has only the rows with a key. Its columns are the cell
-        ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, the
+        For unknown categories the query has only the rows with a key. The query's columns are the
+        cell ``ci`` of each attribute i and the amount ``vi`` of each measure i. If ``flagged``, the
         query has all rows of units, and its column ``counts`` is 1 for rows that count and 0 for
         other rows. The result is None if a column has no SQL.
         """
@@ -439,8 +439,8 @@ class Engine:
         """Number each unit's rows in random order, and keep ``max_rows`` of them.
 
         Rows are numbered in the order of their codes, and a keyed hash of these numbers makes the
-        order random. If ``flagged``, all rows stay, and ``counts`` is 1 for rows that would be kept
-        and 0 for others.
+        order random. If ``flagged``, all rows stay, and the column ``counts`` is 1 for rows that
+        would be kept and 0 for other rows.
         """
         key = entropy_bytes(_KEY_BYTES).hex()
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
@@ -559,7 +559,7 @@ def _unit_columns(request: CountRequest) -> list[str]:
 def _with_flag(
     rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
 ) -> exp.Select:
-    """Add a column that is ``amount`` where a condition holds, and 0 elsewhere."""
+    """Add a column with ``amount`` in rows that satisfy a condition, else with 0."""
     if amount is None:
         amount = sql(":one", one=1)
     flag = sql(
@@ -580,7 +580,7 @@ def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
 def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expression:
     """Return SQL that is 1 if a measure's value is not a number, otherwise 0.
 
-    In typed columns such a value is an infinity.
+    In a column of numbers, only an infinity is such a value.
     """
     columns = {
         part.column for measure in request.sums.values() for part in column_measures(measure)
@@ -615,8 +615,8 @@ def _inside_domain(request: CountRequest) -> list[Expression]:
 def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str, Expression]:
     """Return SQL sums of +1 for rows in a hidden cell and -1 for other rows.
 
-    There is one sum for each attribute with a hidden cell. The sum is over the used rows for which
-    this attribute was drawn.
+    There is one sum for each attribute with a hidden cell. Each sum is over the used rows for which
+    its attribute was drawn.
     """
     sums = {}
     for number, (column, hidden) in enumerate(
@@ -637,7 +637,7 @@ def _net_hidden_cell_counts(request: CountRequest, used: Expression) -> dict[str
 def _hidden_cell_count(request: CountRequest) -> list[Expression]:
     """Return a list with SQL for the number of hidden cells of a row.
 
-    The list is empty if there are no such cells.
+    The list is empty if there are no hidden cells.
     """
     if not request.hidden:
         return []
@@ -663,7 +663,7 @@ def _in_no_hidden_cell(request: CountRequest, hidden_cells: Mapping[str, int]) -
 
 
 def _cell_columns(request: CountRequest, attributes: Sequence[str]) -> list[str]:
-    """Return the names of the query columns that hold the attributes' cells."""
+    """Return the names of the query columns with the cells of the attributes."""
     return [f"c{list(request.rules).index(name)}" for name in attributes]
 
 
@@ -676,8 +676,8 @@ def _with_row_number(
 ) -> exp.Select:
     """Add a column that numbers the rows of each group, in a given order.
 
-    Rows with equal values in the columns ``group_columns`` form a group. With ``most_rows``, only
-    rows with numbers up to ``most_rows`` are kept.
+    Rows with equal values in the columns ``group_columns`` form a group. If ``most_rows`` is
+    passed, only rows with numbers up to ``most_rows`` are kept.
     """
     turns = exp.Order(
         expressions=[
@@ -708,7 +708,7 @@ def _source_columns(request: CountRequest) -> list[str]:
 
 
 def _covering_sets(request: CountRequest) -> list[tuple[str, ...]]:
-    """Return attribute sets whose tables determine all requested tables."""
+    """Return attribute sets whose tables suffice to compute all requested tables."""
     order = list(request.rules)
     sizes = [rule.size for rule in request.rules.values()]
     requested = sorted(
@@ -842,7 +842,7 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
 def engine_source(
     engine: Engine, types: Mapping[str, Type], fields: Sequence[SchemaField], session: Session
 ) -> Source:
-    """Wrap an engine as a `Source` whose rows it can count or send.
+    """Return a `Source` whose rows an engine can count or send.
 
     Args:
         engine: the engine.

@@ -269,8 +269,9 @@ def _append_records(
 def plain_lines(block: bytes, delimiter: bytes) -> bytes:
     r"""Remove CRs and quotes from a block if this changes no field.
 
-    CRs can be removed if each of them is directly before an LF. Quotes can be removed if each pair
-    of them surrounds a whole field without a delimiter. Otherwise the block is returned unchanged.
+    The CRs can be removed if each CR is directly before an LF. The quotes can be removed if each
+    pair of quotes surrounds a whole field without a delimiter. Otherwise the block is returned
+    unchanged.
 
     >>> plain_lines(b'"1",F\r\n2,""\r\n', b",")
     b'1,F\n2,\n'
@@ -305,10 +306,10 @@ def parse_plain_lines(
 ) -> list[Column] | None:
     r"""Split a block without quotes with PyArrow; None if this is impossible.
 
-    This is faster than `parse_lines`. If the result is None, `parse_lines` must split the block.
-    The result is None for a block with a quote, with a CR, with a byte order mark at its beginning,
-    or with an empty line that is not a record. If another line of the block is not a record, the
-    result is None too, because PyArrow refuses such a block.
+    This method is faster than `parse_lines`. If the result is None, `parse_lines` must split the
+    block. The result is None for a block with a quote, with a CR, with a byte order mark at its
+    beginning, or with an empty line that is not a record. If another line of the block is not a
+    record, the result is None too, because PyArrow refuses such a block.
 
     >>> [list(column.data) for column in parse_plain_lines(b"1,F\n2,\n", ",", 2, [1])]
     [[b'', b'F']]
@@ -630,7 +631,7 @@ def _check_files(
 ) -> None:
     """Raise an error unless all files are valid.
 
-    The files must be below the path and of one kind, and each must be listed only once.
+    The files must be below the path and of one kind, and no file may be listed twice.
     """
     others = [file for file in files if not _absolute(file).is_relative_to(below)]
     if (
@@ -788,7 +789,7 @@ def folder_values(relative_path: Path) -> dict[str, str | None]:
 
 
 def _decode_percent(text: str) -> str:
-    """Replace escapes such as ``%20`` in a text by the characters they encode."""
+    """Replace escapes such as ``%20`` in a text by the encoded characters."""
     raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
     return raw.decode(errors="replace")
 

@@ -230,7 +230,7 @@ def _open_table(table: Any, description: str) -> Source:
 def _narwhals_dtype(series: Any) -> Any:
     """Return the narwhals data type of a series.
 
-    The type is `Unknown` if narwhals has none, such as for decimals of negative scale.
+    The type is `Unknown` if narwhals has no such type, for example for decimals of negative scale.
     """
     return series.dtype
 
@@ -258,9 +258,9 @@ def _column(series: Any) -> Column:
 
 
 def _has_intervals(kind: Any) -> bool:
-    """Return whether a pandas type holds periods or intervals.
+    """Return whether a pandas type is for periods or intervals.
 
-    The result is also true for a categorical type whose categories are periods or intervals.
+    The result is also True for a categorical type whose categories are periods or intervals.
     """
     if type(kind).__name__ == "CategoricalDtype":
         return _has_intervals(kind.categories.dtype)

@@ -190,8 +190,8 @@ def open_postgres(source: DatabaseTable) -> Source:
 def _types_of(type_names: Mapping[str, str], *, is_unicode: bool) -> dict[str, Type]:
     """Return how each column is queried, by name; `UNREAD` if not supported.
 
-    Text is counted only if the server's encoding is Unicode, so that the conversion of a text never
-    fails.
+    The server counts text columns only if its encoding is Unicode, so that the conversion of a text
+    never fails.
     """
     if is_unicode:
         types = _TYPES

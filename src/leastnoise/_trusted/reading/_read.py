@@ -132,10 +132,10 @@ class PeriodFiles:
     Args:
         along: the attribute whose cells are the periods.
         first: the first period that is read.
-        end: the period after the last one that is read.
+        end: the period after the last period that is read.
         patterns: for each period, a pattern of the names of its files, such as
             ``year=2024/month=03/*``. Without patterns, only folders named after the column of the
-            attribute state the period of a file. A file whose name states no period is read.
+            attribute state the period of a file. A file is read if its name states no period.
     """
 
     along: str
@@ -184,7 +184,7 @@ def read(
         read_request: the requested tables; None for all attributes and measures of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: the largest number of rows of a unit that are kept; these rows are chosen at
-            random. It is 1 if each row is a unit.
+            random. The number is 1 if each row is a unit.
         max_per_cell: the largest number of these rows in one cell of attributes that are read;
             None: all.
         unit_reading: how the values of the unit's column are read.
@@ -206,13 +206,13 @@ def read(
         With ``unit_column``, adding or removing all rows of one unit changes a limited number of
         rows of the table that count as rows: at most ``max_rows`` in all cells together, and at
         most the number that ``max_per_cell`` allows in one cell. Rows that are dropped because they
-        are outside the domain are included in these numbers. The proof is at `Units.keep`. The unit
-        also changes each count of units by 1, and each total of units by an amount within its
-        bounds, in at most ``max_rows`` cells. Within one cell of the bound ``max_per_cell``, at
-        most ``max_per_cell`` of these cells change. Each line of a CSV file is one row, whatever
-        the line contains (see `leastnoise._trusted.reading._files`).
+        are outside the domain are included in these numbers. The proof is at `Units.keep`.
+        Moreover, in at most ``max_rows`` cells, the unit changes each count of units by 1, and each
+        total of units by an amount within its bounds. Within one cell of the bound
+        ``max_per_cell``, at most ``max_per_cell`` of these cells change. Each line of a CSV file is
+        one row, whatever the line contains (see `leastnoise._trusted.reading._files`).
 
-    Edge cases: rows whose unit is null are dropped. A source without rows gives an empty table.
+    Edge cases: rows whose unit is null are dropped. For a source without rows, the table is empty.
         Malformed lines of a CSV file are dropped.
 
     >>> import duckdb
@@ -290,7 +290,7 @@ class _PatternForm(NamedTuple):
     literal: tuple[int, ...]
 
     def literals_of(self, parts: _Parts) -> _Parts:
-        """Return the parts of a path where the pattern has no wildcards."""
+        """Return the parts of a path at positions where a pattern has no wildcard."""
         return tuple(parts[position] for position in self.literal)
 
 
@@ -414,8 +414,8 @@ def _count_usage(
     """Count the rows that are used, not used and cut; None if not requested.
 
     Args:
-        request: the request. It determines whether these numbers are requested and which tables are
-            published.
+        request: the request. The request determines whether these numbers are counted, and which
+            tables are published.
         encoded: all rows of the source.
         keep: a mask of the rows of the source that count for their unit.
         units: the units of the rows; None if every row is a unit.
@@ -909,8 +909,8 @@ def check_source(
 ) -> None:
     """Raise an error, before anything is paid, if a source cannot be read.
 
-    The function refuses every source that `read` would refuse before it reads a row. It also
-    refuses columns of a type that no rule reads. The function returns nothing about the source.
+    The function refuses every source that `read` would refuse before it reads a row. The function
+    also refuses columns whose type no rule reads. The function returns nothing about the source.
 
     >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
     Traceback (most recent call last):

@@ -67,7 +67,7 @@ _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "igno
 def sql(template: str, **parts: Any) -> Expression:
     """Parse an SQL template, and fill in its placeholders.
 
-    A placeholder ``:name`` stands for the argument of this name.
+    A placeholder ``:name`` is replaced by the argument of this name.
 
     Args:
         template: SQL that all engines understand.
@@ -119,7 +119,7 @@ class Value:
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
         """Return an SQL condition: the value is null, or one of some numbers.
 
-        A NaN, an empty text, and the smallest integer as a time are also null.
+        A NaN, an empty text, and a time that is the smallest integer also count as null.
         """
         also = {
             "double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"),

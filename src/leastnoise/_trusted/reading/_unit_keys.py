@@ -170,8 +170,8 @@ class UnitNumbers:
         reading: how the values of the unit's column are read.
 
     Attributes:
-        entries: the encoder from a column to entries; -1 for a row without a unit. Its first step
-            depends only on the column, and may run in any thread.
+        entries: the encoder from a column to entries; -1 for a row without a unit. The first step
+            of this encoder depends only on the column, and may run in any thread.
 
     Guarantees: two entries have the same number if and only if their values have the same key
         (`key_reader`).
@@ -438,7 +438,7 @@ def _keys_of_wholes(wholes: Array) -> Any:
 
 
 def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
-    """Return the keys of byte strings, in an Arrow array of the same length.
+    """Return an Arrow array with the key of each byte string.
 
     Texts that are their own keys stay unchanged. If the reading ignores blanks or capital letters,
     all ASCII texts with blanks or capital letters are rewritten at once. The function ``key`` reads

@@ -82,8 +82,8 @@ class Units:
 
         Args:
             units: the entries of the rows' units, from the encoder `number`.
-            codes: the cells of the rows along every attribute that is read. A value outside the
-                domain has the number -1, which also counts as a cell.
+            codes: the cells of the rows along every attribute that is read. The cell of a value
+                outside the domain is -1, which also counts as a cell.
         """
         self._entries.append(units)
         if self._numbers.is_full:
@@ -136,33 +136,34 @@ class Units:
         Args:
             max_rows: the number k, at least 1. If there is an allowance, k is the bound of the
                 series.
-            entropy_bytes: returns a given number of random bytes; `os.urandom` outside tests.
+            entropy_bytes: a function that returns the requested number of random bytes;
+                `os.urandom` outside tests.
             is_selectable: a mask of the rows to choose from. The entry of a row depends only on
                 that row; None for all rows.
 
         Returns:
             A mask over all rows added.
 
-        Guarantees (stability): let each row have a random key, drawn independently of everything
+        Guarantees (stability): let each row have a random key that is independent of everything
             else. Let a unit keep its k rows with the smallest keys. Take two sources that are
             equal, except that one of them also has the rows of one more unit. Give every common row
             the same key in both. This couples the two runs; each run keeps its distribution.
-            Whether a row of another unit is kept depends only on the keys of that unit's rows. So
-            this row is kept in both sources or in neither. At most k rows of the additional unit
-            are kept. So the kept rows differ by at most k. Each kept row is then encoded or dropped
-            by a function of only that row. Dropping removes rows from both tables and adds none. So
-            the encoded tables also differ by at most k rows. A mechanism that is private for every
-            pair of tables at this distance is private for every fixed choice of keys. Hence it is
-            also private on average over the keys. Replacing a unit means removing one and adding
-            one: at most 2k rows change.
+            Whether a row of another unit is kept depends only on the keys of that other unit's
+            rows. So this row is kept in both sources or in neither. At most k rows of the
+            additional unit are kept. So the kept rows differ by at most k. Each kept row is then
+            encoded or dropped by a function of only that row. Dropping removes rows from both
+            tables and adds none. So the encoded tables also differ by at most k rows. A mechanism
+            that is private for every pair of tables at this distance is private for every fixed
+            choice of keys. Hence it is also private on average over the keys. Replacing a unit
+            means removing one and adding one: at most 2k rows change.
 
             With a bound m on the rows in a cell, a unit first keeps, in each cell, the m rows with
-            the smallest keys. Of these rows, it keeps the k rows with the smallest keys. This too
-            depends only on the unit's rows and keys. So the kept rows of other units stay the same,
-            and at most k rows are added or removed, with at most m in one cell.
+            the smallest keys. Of these rows, it keeps the k rows with the smallest keys. This
+            choice, too, depends only on the unit's rows and keys. So the kept rows of other units
+            stay the same, and at most k rows are added or removed, with at most m in one cell.
 
-            With an allowance (E14) the rows of closed periods are left out, and a unit keeps its
-            rows period after period, up to its unused rows.
+            With an allowance (E14) the rows of closed periods are left out, and a unit keeps rows
+            period after period, until its allowance is used up.
 
             Rows without a unit are dropped. If together they were one unit, any number of people
             would share its k rows. If each were a separate unit, one person could have more than k
@@ -233,7 +234,8 @@ class Units:
     def count_cut_rows(self, keep: BoolArray, most_per_kept_row: int) -> int:
         """Count the rows of units that are not kept, up to a limit for each unit.
 
-        For each kept row of a unit, at most ``most_per_kept_row`` cut rows of the unit count.
+        At most ``most_per_kept_row`` rows of a unit that are not kept are counted for each kept row
+        of the unit.
 
         Args:
             keep: the mask that `keep` returned.
@@ -346,8 +348,8 @@ class Units:
 
         Returns:
             The cells of one row for each group that a unit is in. Along the attributes of the
-            count, the cell is the cell that holds the count of the group. Along other attributes,
-            it is the cell of one of the unit's rows in the group.
+            count, this is the cell that stores the count of the group. Along other attributes, it
+            is the cell of one of the unit's rows in the group.
 
         >>> units = Units(None, {"month": 4})
         >>> units.add(units.number(Column(["a", "a", "b"])))
@@ -574,7 +576,7 @@ def _group_places(
 ) -> tuple[IntArray, IntArray]:
     """Return how many groups contain each cell, and the places of these groups.
 
-    The place of a group is the cell that holds its count; ``places`` has the place of each group.
+    The place of a group is the cell that stores its count; ``places`` has the place of each group.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
@@ -598,8 +600,8 @@ def _smallest_in_group(
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
     ``most`` is one number, or an array with a number for every row; the rows of a group have the
-    same number. Rows with a smaller number in ``period_of_row`` come first, regardless of their
-    keys. Among rows with equal keys the earlier row comes first.
+    same number. Rows with a smaller number in ``period_of_row`` are chosen first, regardless of
+    their keys. Among rows with equal keys the earlier row comes first.
     """
     if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)
@@ -619,9 +621,9 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
     """Return a mask of the rows with the ``most`` smallest keys of their group.
 
     The function combines the number of a row's group and the first bits of the row's key in one
-    integer. These integers are sorted. In each group, the integer at position ``most`` is the
-    limit, and rows up to the limit are chosen. If the next integer of a group equals the limit, the
-    rows of that group are sorted by their whole keys.
+    integer. The integers of all rows are sorted. In each group, the integer at position ``most`` is
+    the limit, and rows up to the limit are chosen. If the next integer of a group equals the limit,
+    the rows of that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.
@@ -848,9 +850,9 @@ def usage_table(
 
     Args:
         usage: the private numbers.
-        unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: the largest number of rows of a unit that count. It is also the largest number of
-            cells in which a unit has a total.
+        unit_column: the column whose values are the privacy units; None if every row is a unit.
+        max_rows: the largest number of rows of a unit that count. The same number limits the cells
+            in which a unit has a total.
         totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
@@ -888,7 +890,7 @@ def lacking_rows(
     Args:
         hidden_cells: for each attribute that only some tables use, a mask of the used rows that are
             in its hidden cell.
-        entropy_bytes: returns a given number of random bytes.
+        entropy_bytes: a function that returns the requested number of random bytes.
 
     Returns:
         One number for each attribute: among the rows drawn for the attribute, the number of rows in

@@ -308,7 +308,8 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
 def stamp_text(iso: str) -> str:
     """Normalise an ISO time stamp.
 
-    A space separates date and time; zeros at the end of the fraction, and midnight, are left out.
+    The result has a space between date and time, and omits zeros at the end of the fraction and a
+    time of midnight.
 
     >>> (
     ...     stamp_text("2024-05-01T00:00:00.000000"),
@@ -326,7 +327,7 @@ def stamp_text(iso: str) -> str:
 
 
 def without_zeros(form: str) -> str | None:
-    """Return 12 for a text such as 12.00; None for other texts.
+    """Return the text 12 for a text such as 12.00; None for other texts.
 
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)
@@ -445,7 +446,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
 def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
     """Return the seconds since 1970 of a matched text, and whether in UTC.
 
-    Raises an error if there is no such time.
+    An error is raised if there is no such time.
     """
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}

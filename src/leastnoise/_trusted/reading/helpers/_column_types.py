@@ -1,6 +1,7 @@
 """Derive the kind of a source's values from the declared column types.
 
-CSV files and Python objects have no declared types. This file is not trusted: it reads no value.
+CSV files and Python objects have no declared types. This file is not trusted, because it reads no
+value.
 """
 
 import re
@@ -12,7 +13,7 @@ from leastnoise._trusted.domain import Holds
 
 
 def common_value_types(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return the kind of value that each column holds in all files.
+    """Return the kind of the values of each column, if all files agree.
 
     For each column, a file is ignored if the column has only nulls in it, unless the column has
     only nulls in all files. Kinds are "numbers", "texts", "dates" and others (`Holds`). A column is
@@ -47,7 +48,7 @@ def arrow_value_types(schema: Iterable[Any]) -> dict[str, Holds]:
 
 
 def _arrow_value_type(arrow_type: Any) -> Holds | None:
-    """Return the kind of value that an Arrow type holds; None if not supported."""
+    """Return the kind of the values of an Arrow type; None if not supported."""
     import pyarrow as pa
 
     types = pa.types

@@ -1,8 +1,8 @@
 """Explain why a connection to PostgreSQL failed.
 
-This file is not trusted, because it only chooses among fixed sentences. The sentences name parts of
-the URL, but not the password. They do not quote the server's text, which may contain a query or a
-row.
+This file is not trusted, because it only chooses among fixed sentences. These sentences may name
+parts of the URL, but never the password. They never quote the server's text, which may contain a
+query or a row.
 """
 
 import re
@@ -77,7 +77,7 @@ class _Address:
         """Parse a URL of PostgreSQL into host, port, role and database.
 
         If a password has an unescaped character, a part of it could be mistaken for another part of
-        the URL. If this is possible, all parts are None.
+        the URL. If such a mistake is possible, all parts are None.
         """
         try:
             parts = urlsplit(url)
@@ -107,7 +107,7 @@ def check_scheme(url: str, name: str) -> None:
 
     Args:
         url: the URL.
-        name: the environment variable that holds it.
+        name: the environment variable that contains the URL.
     """
     match = _SCHEME.match(url)
     if match is None:

@@ -284,9 +284,9 @@ class DatabaseTable:
     Args:
         table: the name in the form that the database stores, such as ``"visits"`` or
             ``"public.visits"``.
-        connection: ``"env:NAME"`` for the environment variable that holds the URL of the database.
-            The URL is ``postgresql://...``, or ``duckdb://`` and the path of a database file. No
-            spec, plan, log or release contains the URL, because it may contain a password.
+        connection: ``"env:NAME"``, where the environment variable NAME contains the URL of the
+            database. The URL is ``postgresql://...``, or ``duckdb://`` and the path of a database
+            file. No spec, plan, log or release contains the URL, because it may contain a password.
 
     Raises:
         InputError: the name of the table is not in this form, or the connection does not name an
@@ -330,22 +330,22 @@ class DatabaseTable:
 class Joined:
     """A table with columns of a second table, such as visits with patients.
 
-    Each row of the first table gets the columns of its partner. The partner is the only row of the
-    second table with the same key. If no row or several rows have this key, those columns are null,
-    and the attributes' policies for nulls apply. Keys are compared by their string forms, as units
-    are: 17.0 is equal to 17. A null is not a key.
+    Each row of the first table gets the columns of its partner. A row's partner is the only row of
+    the second table with the same key. If no row or several rows have this key, those columns are
+    null, and the attributes' policies for nulls apply. Keys are compared by their string forms, as
+    units are: 17.0 is equal to 17. A null is not a key.
 
     Args:
-        data: the first table, whose rows are counted. It is any source that `leastnoise.release`
-            takes. If it is a `Joined`, its rows get the columns of one more table, and the key may
-            be any column of these rows.
+        data: the first table, whose rows are counted. Any source that `leastnoise.release` accepts
+            is allowed. If it is a `Joined`, its rows get the columns of one more table, and the key
+            may be any column of these rows.
         second: the other table; the same kinds of source are allowed, except `Joined`.
         on: the column that both tables have; or ``{"patient": "id"}`` if it is ``patient`` in the
             first table and ``id`` in the second.
         columns: the requested columns of the second table; None for all columns but its key.
         public: whether the content of the second table may be known to everyone. Otherwise the
-            privacy unit must be the join column of the first table. Then a row of the second table
-            belongs to the same unit as the rows with which it is joined.
+            privacy unit must be the join column of the first table. In this case, a row of the
+            second table belongs to the same unit as the rows with which it is joined.
         reading: which spellings of a key are nulls, and whether blanks and capital letters
             distinguish keys. If the second table is not public, this reading must equal the reading
             of the unit (``Privacy.unit_reading``).
@@ -651,9 +651,9 @@ def missing_column_message(
 
     Args:
         description: the name of the source in messages.
-        names: the columns that it has.
+        names: the columns of the source.
         name: the column that is needed.
-        in_header: whether the names come from the first line of a text file.
+        in_header: whether the names were read from the first line of a text file.
     """
     if (times := names.count(name)) > 1:
         return (
