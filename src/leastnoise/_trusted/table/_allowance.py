@@ -25,7 +25,7 @@ DIGEST_BYTES = 16
 class UsedRows:
     """The number of rows that each unit has used in closed periods.
 
-    These numbers are private.
+    All these numbers are private.
 
     Attributes:
         salt: random bytes that are used to hash ids.

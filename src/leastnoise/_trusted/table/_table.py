@@ -120,17 +120,17 @@ class Table(Immutable):
     There is one column of cell numbers for each attribute, and one column of integer amounts for
     each measure.
 
-    The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. It does not
-    reveal its number of rows, which is also private. It can be neither changed, compared nor
-    pickled.
+    The package `leastnoise._trusted.reading` creates it, and only the kernel opens it. A table does
+    not reveal its number of rows, which is private too. A table can be neither changed, compared
+    nor pickled.
 
     Args:
         domain: the public domain that the rows were encoded with.
         codes: for each attribute that was read, the cell of every row: integers from 0 to the
             attribute's size - 1.
-        values: for each measure that was read, the amount of every row in units. It is an integer
-            within the measure's bounds if the row has a value, and 0 otherwise. The `ValueCount` of
-            the measure, if it was read, records which rows have a value.
+        values: for each measure that was read, the amount of every row in units. The amount is an
+            integer within the measure's bounds if the row has a value, and 0 otherwise. The
+            `ValueCount` of the measure, if it was read, records which rows have a value.
         unit_column: the column whose values are the privacy units; None if every row is a unit.
         max_rows: the largest number of rows of one unit in the table.
         max_per_cell: the largest number of them in one cell; None without such a bound.
@@ -156,11 +156,11 @@ class Table(Immutable):
             period pays only for rows that were read in that period.
 
     Raises:
-        InternalError: the columns do not fit the domain. This is a fault of the encoder; the
+        InternalError: the columns do not fit the domain. The cause is a fault of the encoder; the
             message names the column, never a value.
 
     Guarantees: every code is a cell of its attribute, and every value lies within the bounds of its
-        measure or is 0. So one row is in exactly one cell of each marginal and adds at most
+        measure or is 0. Therefore one row is in exactly one cell of each marginal, and adds at most
         ``largest`` units to a sum. The columns are copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
@@ -385,7 +385,8 @@ class Table(Immutable):
             measures: the names of the measures that a step needs.
 
         Raises:
-            InputError: the domain has no such attribute or measure, or it was not read.
+            InputError: the domain lacks one of the attributes or measures, or the table was read
+                without it.
         """
         for column_kind, names, names_read, look_up in (
             ("attribute", attributes, self.attributes, self.domain.kind),

@@ -4,8 +4,9 @@ One pass over the rows counts the table of a group of attributes; several smalle
 it.
 
 This file is not trusted. The kernel checks that the table of a group has the attributes of each
-member (A3 of PROOFS-kernel.md). This code receives only the power of two above the number of rows.
-This number decides how the counts are computed; it does not change the counts.
+member (A3 of PROOFS-kernel.md). The only fact about the rows that this code receives is the power
+of two above their number. This number decides how the counts are computed; it does not change the
+counts.
 """
 
 import math
@@ -110,8 +111,8 @@ def _grow_group(
 ) -> tuple[list[int], BoolArray]:
     """Extend one attribute set to a group; return its attributes and its sets.
 
-    ``missing`` holds the number of attributes of each set; at first the group lacks all of them.
-    For a set that is already in a group it holds a larger number.
+    ``missing`` has, for each set, how many of its attributes the group lacks; at first, these are
+    all of its attributes. For a set that is already in a group, it has a larger number.
     """
     inside = sorted_incidence[first] > 0
     missing = missing.copy()
