@@ -1,6 +1,6 @@
 """Pay for releases, carry them out, and finish stopped ones.
 
-Only this package calls sources, planning, kernel, estimation and release together.
+This is the only package that calls sources, planning, the kernel, estimation and release.
 """
 
 from leastnoise._session._guard_counts import (

@@ -1,7 +1,7 @@
 """Count used, unused and dropped rows for a small budget before a release.
 
-A guard stops a release that would use few of the rows, or none. It decides by its noisy counts and
-public numbers only, so the decision is post-processing.
+A guard stops a release that would use few of the rows, or none. The guard decides by its noisy
+counts and public numbers only, so its decision is post-processing.
 
 The rest of this text states when a guard stops a release, and how often it does so wrongly. Let u
 rows be used and v rows be unused. The guard sees U = u + N and V = v + M. N and M are independent
@@ -15,7 +15,7 @@ draws of the same noise.
    stops only if N < -r, and r is chosen with P(N < -r) <= ``WRONG``.
 3. If every row is a unit and the number of rows n is public, this rule replaces rule 2: the guard
    stops if 2 (U + V + q) < n. If there are at least n / 2 rows, the guard stops only if N + M < -q.
-   The noise is symmetric, so this has the same probability as M - N > q.
+   The noise is symmetric, so this event has the same probability as M - N > q.
 
 4. A column that only some tables use has no value in nearly all used rows, so these tables would be
    nearly empty. Let m be the number of columns that only some tables use. For each used row, one of
@@ -27,11 +27,11 @@ draws of the same noise.
    three quarters of the u used rows have a value in the column. Then each row adds on average at
    most -1 / (2 m) to X. The variance is at most 1 / m, and no row adds more than 3/2 above its
    mean. By Bernstein's inequality, the sum over the rows exceeds -u / (2 m) + s with a probability
-   of at most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1 nothing
-   is drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column, and
-   ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass if
-   more than about a tenth of the rows have a value in it. If few rows are read, the guard may stop
-   the release even if more rows have a value in the column.
+   of at most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1, no
+   column is drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column,
+   and ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass
+   if more than about a tenth of the rows have a value in it. If few rows are read, the guard may
+   stop the release even if more rows have a value in the column.
 
 Consider a correct release: at least t + r rows are used, and each column has a value in three
 quarters of these rows. The guard stops it with a probability of at most 2 ``WRONG`` +
@@ -146,7 +146,8 @@ def guard_measurements(
         The cost also covers the case that all rows of a unit are drawn for the same attribute. A
         bound on the unit's rows in cells of the plan's domain does not apply to the cells that a
         guard counts. A kept row represents at most ``MOST_CUT`` dropped rows, and a cell with a
-        total of a unit represents at most `cut_limit`. The cost is therefore computed as for sums.
+        total of a unit represents at most `cut_limit`. The cost is therefore computed like the cost
+        of sums.
     """
     budget = guard_budget(privacy.budget, guard_share)
     noise = Noise.DISCRETE_LAPLACE
@@ -259,8 +260,8 @@ class PaidGuard:
 def find_waiting_guard(ledger: Ledger, plan: Plan, guard_share: Fraction | None) -> Entry | None:
     """Return the ledger entry of a paid but unused guard of this plan, or None.
 
-    A guard is paid but unused if its run was stopped before it paid for the plan. A guard from an
-    earlier period of the budget does not count, because it counted that period's rows.
+    A guard is paid but unused if its run was stopped before it paid for the plan. A guard that was
+    paid in an earlier period of the budget is ignored, because it counted that period's rows.
 
     Args:
         ledger: the ledger.
@@ -351,7 +352,7 @@ class GuardPayment:
     Attributes:
         share: the guard's share of the whole budget.
         charge: the amount that was paid, as text.
-        number: the number of its payment in the ledger; 0 if nothing was paid.
+        number: the number of the guard's payment in the ledger; 0 if nothing was paid.
         left: the remaining amount in the ledger, as text.
     """
 

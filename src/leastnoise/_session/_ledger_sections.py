@@ -1,4 +1,4 @@
-"""Describe a ledger as sections of facts, for the commands and for notebooks."""
+"""Describe a ledger in sections of facts, for the commands and for notebooks."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -171,8 +171,9 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
     """Yield the identifier of a payment's run; raise later errors as PaidError.
 
     ``bytes_needed`` is the disk space that the payment needs in the ledger. ``paid_before`` is a
-    sentence about an earlier payment for the same release, such as the payment for its guard. If it
-    is not empty, an error before the payment of this run also becomes a PaidError.
+    sentence about an earlier payment for the same release, such as the payment for its guard. If
+    this sentence is not empty, an error before the payment of this run is raised as a PaidError
+    too.
     """
     # After the payment, an invalid environment variable would stop a paid release.
     check_environment()
@@ -200,8 +201,9 @@ def payment_run(ledger: Ledger, bytes_needed: int, paid_before: str = "") -> Ite
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Record the states of stopped releases; return their ledger entries.
 
-    The function seals published releases, and marks the other releases as absent or resumable. It
-    also removes the temporary files that killed processes left near the ledger and its releases.
+    The function seals published releases, and marks the other releases as absent or resumable.
+    Moreover, it removes the temporary files that killed processes left near the ledger and its
+    releases.
     """
     settled = ledger.reconcile(is_published)
     remove_drafts_of_dead_processes(ledger)
@@ -388,7 +390,7 @@ def check_affordable_at_first(
 def _list_payments(
     plan: Plan | SearchPlan, guard_share: Fraction | None
 ) -> list[tuple[Cost, Privacy]]:
-    """Return the cost and privacy of each payment of a release: guard, then plan."""
+    """Return the cost and privacy of a release's payments: guard, then plan."""
     if isinstance(plan, Plan):
         cost = plan.cost()
     else:

@@ -265,9 +265,9 @@ def read_table(
 ) -> "Table":
     """Return the private table that a plan or a search needs.
 
-    If ``with_usage`` is True, used and unused rows are also counted. For a series, ``allowance``
-    states how many more rows each unit may use, and ``period_files`` states which files have to be
-    read.
+    If ``with_usage`` is True, the used and the unused rows are counted too. For a series,
+    ``allowance`` states how many more rows each unit may use, and ``period_files`` states which
+    files have to be read.
     """
     _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):
@@ -436,7 +436,7 @@ def finish_paid(
 ) -> FinishedRelease:
     """Finish a paid release or search, and publish it.
 
-    The data are read only if a step must still be drawn.
+    The data are read only if there is a step that must still be drawn.
     """
     pending = ledger.pending(entry)
     with _explain_unreadable_plan(ledger, entry, pending.options):
@@ -642,7 +642,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
             form needs.
 
     Guarantees: an export is post-processing of the published files; it reads no data and costs
-        nothing. It states the privacy loss of all published results, including the guard.
+        nothing. An export states the privacy loss of all published results, including the guard.
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):

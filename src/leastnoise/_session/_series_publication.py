@@ -125,7 +125,7 @@ def series_progress(ledger: Ledger, entry: Entry) -> SeriesProgress | None:
 def is_unfinished(ledger: Ledger, entry: Entry) -> bool:
     """Return whether a ledger entry can be finished.
 
-    Such an entry is a stopped release, or a series with a period that was drawn and not published.
+    Such an entry is a stopped release, or a series with a period that was drawn but not published.
     """
     if not is_resumable(entry) or ledger.is_running(entry) or is_expired(ledger, entry):
         return False

@@ -1,4 +1,4 @@
-"""Public functions that carry out and resume releases and searches."""
+"""Define the public functions that carry out and resume releases."""
 
 import warnings
 from collections.abc import Callable
@@ -501,7 +501,7 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
 def _finish_stopped(
     ledger: Ledger, plan: Plan | SearchPlan, request: _PaymentRequest
 ) -> ReleaseResult | None:
-    """Finish a stopped release with the same plan and target; None if there is none.
+    """Finish a stopped release of the same plan and target, or return None.
 
     If the request has no target, the function warns about stopped releases and returns None.
     """
@@ -568,7 +568,7 @@ def _pay_and_publish(
 
 
 def _check_new_ledger_budget(ledger_source: object, total_privacy: Privacy | None) -> None:
-    """Raise LedgerError if there is no ledger, and no budget to create one."""
+    """Raise LedgerError if there is neither a ledger nor a budget to create one."""
     if total_privacy is None:
         raise LedgerError(
             f"There is no ledger at {ledger_source}. Make it with the budget of the search and of "
@@ -671,7 +671,7 @@ def resume(
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[Any]:
-    """Finish the stopped releases that a ledger paid for, at no cost.
+    """Finish the stopped releases of a ledger, without a second payment.
 
     Args:
         ledger: the ledger, or its file.
@@ -804,8 +804,8 @@ def audit(
         plan: the plan, from `plan`, `plan_categories`, `plan_bounds` or `plan_max_rows`.
         guard: the share of the whole budget that pays for a guard of `release`; the guard is also
             tested.
-        trials: the number of trials on each of two tables; None for the number that the seconds
-            allow.
+        trials: the number of trials on each of two tables; None for as many as the time limit
+            allows.
         seconds: the time limit, if no number of trials is stated.
         confidence: the probability, below 1, that all bounds hold simultaneously.
         entropy: the source of noise, for tests; by default the system's randomness.
