@@ -48,9 +48,10 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-venv
 	@$(BIN)/python -m pip install -qq --no-compile '$(PIP)'
 	@$(BIN)/python -m pip install -qq --no-compile -e '.[all]' --group dev
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib src || true
+	@git config core.hooksPath >/dev/null 2>&1 || git config core.hooksPath .githooks 2>/dev/null || true
 	@touch $(VENV)/.stamp-core $@
 
-env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
+env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need; set the commit hook
 
 test: env  ## all checks, then the tests; installs what it needs; ALL=1 also runs the slow tests, as CI does
 	@failed=; rm -rf build/steps; mkdir -p build/steps; \

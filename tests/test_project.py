@@ -458,9 +458,9 @@ def test_timing_dependent_tests_are_detected():
 
 # What stands at the root of the project.
 AT_ROOT = {
-    ".ci", ".devcontainer", ".dockerignore", ".git-blame-ignore-revs", ".github", ".gitignore",
-    "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "Dockerfile",
-    "LICENSE", "Makefile",
+    ".ci", ".devcontainer", ".dockerignore", ".git-blame-ignore-revs", ".githooks", ".github",
+    ".gitignore", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
+    "Dockerfile", "LICENSE", "Makefile",
     "README.md", "SECURITY.md", "mkdocs.yml", "pyproject.toml",
     "baselines", "bench", "changelog.d", "contracts", "docs", "examples", "experiments", "src",
     "tests",
@@ -471,7 +471,7 @@ KINDS_OF_FILES = re.compile(
 )
 OTHER_FILES = {
     ".dockerignore", ".git-blame-ignore-revs", ".gitignore", "Dockerfile", "LICENSE", "Makefile",
-    "run",
+    "commit-msg", "run",
 }  # fmt: skip
 
 

@@ -271,7 +271,7 @@ def _repeat_on_units(
     effort: Effort,
     run: Callable[[Series], _Outcome],
 ) -> list[_Outcome]:
-    """Run a private step ``count`` times on a table of equal units; return the outcomes."""
+    """Run a private step ``count`` times on one table; return the outcomes."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
