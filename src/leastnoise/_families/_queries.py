@@ -1,4 +1,4 @@
-"""Closed-form properties of operators, weighted Gram matrices, row spaces.
+"""Facts in closed form about operators, Gram matrices and row spaces.
 
 A function returns None for a class without a closed form. The caller then computes the result from
 the matrix. Properties of a matrix's entries are never guessed. Such properties are computed by
@@ -61,7 +61,7 @@ Ends = tuple[IntArray, IntArray]
 
 
 def interval_ends(operator: Operator) -> Ends | None:
-    """Return the first and last cell of each query; None if not intervals.
+    """Return the end cells of each query, or None if a query is no interval.
 
     The decision is based on the class of the operator, not on its entries.
     """

@@ -195,10 +195,10 @@ def selected_cells(domain: Domain, name: object, cells: object, argument_name: s
     """Return one query that adds up the selected cells of an attribute.
 
     Args:
-        domain: the domain.
+        domain: the attributes that ``name`` may be one of.
         name: the attribute.
         cells: a label, a list of labels, or a level with its groups: ``{"region": "north"}``.
-        argument_name: the name of the argument in messages.
+        argument_name: the argument of the user's call that messages name.
     """
     if not isinstance(name, str) or name not in domain.names:
         raise refuse(f"the attribute of {argument_name}", name, "one of " + ", ".join(domain.names))

@@ -71,9 +71,6 @@ def block_tree(height: int, width: int) -> BlockTree:
         height: the number of rows of cells.
         width: the number of columns of cells.
 
-    Returns:
-        The tree.
-
     Raises:
         InputError: a side is below 1, or there are more than 2^24 cells.
 
