@@ -402,9 +402,9 @@ def test_first_screen_distinguishes_rows_without_a_number(summed):
     plan = ln.plan(workload, ln.PureDP(1), strategy="identity")
     outcome = ln.release(plan, rows, seed=1).outcome
     text = text_of(build_release(outcome, receipt=guard_receipt(800, 400, 2.0)))
-    sentence = "are in none of the numbers, or have no number where one is to be summed"
+    sentence = "are in none of the numbers, or are left out of the sums and means of a column"
     assert (sentence in text) == (summed is not None)
-    guard = "are not used, or have no number where one is to be summed"
+    guard = "are not used, or are left out of the sums and means of a column"
     assert (guard in text) == (summed is not None)
 
 

@@ -95,7 +95,7 @@ def test_few_units_give_no_limit(tmp_path):
     assert few.findings.unit_sizes is not None
     assert not few.findings.unit_sizes.has_units
     assert "max_rows = 1 " in few.draft.read_text(encoding="utf-8")
-    assert "cannot be told from noise" in few.page.read_text(encoding="utf-8")
+    assert "cannot be distinguished from noise" in few.page.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -151,8 +151,8 @@ def test_report_leads_with_large_cut_share(out, tmp_path):
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
     statement = (
-        r"Every answer is made of at most 5 rows of every value of 'customer'; at least about "
-        r"\d\d% of the rows were cut"
+        r"The data behind every answer consist of at most 5 rows of every value of 'customer'; "
+        r"at least about \d\d% of the rows were cut"
     )
     assert re.search(statement, page)
     assert "Rows read" not in page

@@ -61,7 +61,7 @@ REFUSED = [
         RHO,
         "leave too few bits for integer coefficients",
     ),
-    ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are requested"),
+    ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only multiples of its total"),
     ("union", PREFIX, PURE, "cannot be split"),
     # Equal tables become one, with the sum of the weights.
     (

@@ -35,7 +35,9 @@ class Linear(Mechanism):
         """Check a plan's stated errors; return the function that carries it out."""
         if not isinstance(plan, LinearPlan):
             plan.measured()  # refuses a plan with data-dependent measurements
-            raise InternalError("A plan of no other mechanism must have fixed measurements.")
+            raise InternalError(
+                "A plan that no other mechanism carries out must have fixed measurements."
+            )
         measurements = plan.measurements
         exact = [public.block for public in public_counts_of_plan(plan)]
         computed = evaluate_plan(

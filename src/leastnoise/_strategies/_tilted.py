@@ -416,7 +416,7 @@ class _TiltCurve:
         across = grams.row_gram
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
-                "along an attribute with separate queries only totals are requested; request "
+                "the queries along an attribute are only multiples of its total; request "
                 "the total instead"
             )
         self._grams = grams
