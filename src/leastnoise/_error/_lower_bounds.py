@@ -630,7 +630,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _attainable_bounds(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return the privacy for each extreme distribution of a unit's rows."""
+    """Return privacy parameters for each extreme distribution of a unit's rows."""
     bound = privacy.max_per_cell
     view = privacy_of_part(domain, privacy, measure)
     # Every row costs as much as the row of largest cost.

@@ -598,7 +598,7 @@ def _compare_separately(
 def _joint_multipliers(
     estimate: Estimate, comparisons: Sequence[Comparison], level: float
 ) -> tuple[float, float]:
-    """Return the joint half widths in standard errors, of differences and of ratios.
+    """Return joint half widths of differences and ratios, in standard errors.
 
     All differences lie within their intervals with probability ``level``, and so do all ratios.
     """

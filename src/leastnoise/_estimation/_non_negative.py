@@ -97,7 +97,7 @@ class ConsistentCells:
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
-    """Return, by attribute of a table, the number of the group of each cell.
+    """Return, for each attribute of a table, the group number of each cell.
 
     The queries of the table must partition the cells.
     """

@@ -78,7 +78,7 @@ class RunTree:
         return RunTree(starts, lengths, halving, cells.with_operators((block_ranges,)))
 
     def spread(self, counts: FloatArray) -> FloatArray:
-        """Return cells such that each run's count is divided evenly among its cells."""
+        """Divide each run's count evenly among the cells of the run."""
         return spread_evenly(counts, self.lengths)
 
     def cells_of(self, vector: FloatArray, *, are_blocks_bounded: bool = True) -> FloatArray:

@@ -160,7 +160,7 @@ def _clip(cells: FloatArray, possible: BoolArray | None) -> FloatArray:
 
 
 def component_weights(estimator: Estimator, step: SplitStep) -> FloatArray:
-    """Return the precision of each component of the children's cells.
+    """Return the precision with which each component of a split is estimated.
 
     A step splits the cells of a parent table among its children.
 

@@ -565,7 +565,7 @@ def _lift_to_parent(
     sibling_variance: FloatArray,
     total_variance: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a prefix's share of its parent's value, and its noise variance."""
+    """Convert a prefix's share and noise variance from a node to its parent."""
     linear = node_share * node_variance + sibling_variance
     return (
         linear / total_variance,

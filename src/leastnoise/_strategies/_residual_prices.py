@@ -114,7 +114,7 @@ class _SpacePairs:
     index_of_space: tuple[list[int], list[int]]  # row and column in ``errors``, by space
 
     def prices(self, max_rows: int, max_rows_in_cell: int) -> FloatArray:
-        """Return the price of each requested space, shape (spaces,).
+        """Return the privacy cost of weight 1 on each requested space, (spaces,).
 
         Args:
             max_rows: the most rows of a unit.

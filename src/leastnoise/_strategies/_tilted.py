@@ -314,7 +314,7 @@ def _store_rows(
 
 
 def _rows_values(grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return s and r of each Gram matrix, for the given tilt and rows."""
+    """Return the error terms s and r of each Gram matrix, for a tilt and rows."""
     values = np.empty(2 * len(grams))
     values[::2] = [tilt @ gram @ tilt for gram in grams]
     values[1::2] = contrast_variances(rows, grams)
@@ -442,7 +442,7 @@ class _TiltCurve:
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return s and r of each operator for a pull.
+        """Return the error terms s and r of each operator for a pull.
 
         The values s and r are the total part and the residual part of the error.
         """
