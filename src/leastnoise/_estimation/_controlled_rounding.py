@@ -104,7 +104,7 @@ def _identity(size: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - SciP
 
 
 def _list_sums(finest: Product, products: Sequence[Product]) -> list[IntArray]:
-    """Return, for each coarser table, the index of the sum that has each cell."""
+    """Return, for each coarser table, the index of each cell's sum."""
     finest_groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
     first_cells = {
         name: np.unique(groups, return_index=True)[1] for name, groups in finest_groups.items()
