@@ -299,7 +299,7 @@ def test_ledger_show_prints_spent_and_left(charged_ledger, run):
     assert_contains(
         run("ledger", "show", charged_ledger).out,
         "data set people",
-        "protects one row (add_remove)",
+        "protects one row (added or removed)",
         "budget epsilon = 2 and delta = 1e-9",
         "published",
         "out",
@@ -387,7 +387,7 @@ def test_ledger_show_converts_rho_at_stated_delta(folder, run):
     implied = run.json("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
     assert_contains(
         output,
-        "all rows of one value of the column 'id' (replace)",
+        "all rows of one value of the column 'id' (replaced)",
         f"epsilon <= {implied['budget']}",
     )
     assert implied["delta"] == "1e-6"

@@ -13,11 +13,13 @@ import pytest
 import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._cli import program as command
+from leastnoise._mechanisms import BY_NAME
 from leastnoise._planning import joint_price
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
+from leastnoise._strategies import PLANNERS
 from leastnoise._studio import BackgroundProcess, Planning, _planning, state_json, table_margins
-from leastnoise._texts import load_catalogue
+from leastnoise._texts import LANGUAGES, load_catalogue, name_strategy
 from studio.conftest import SERIES, SPEC, Client, is_unread, serving
 from waiting import HANGS, wait_until
 
@@ -233,10 +235,26 @@ def test_planning_page_states_data_dependent_error(spec, plan_in_process):
         client.enter()
         view = client.planned_view()
         assert view["status"] == (
-            "The error of the strategy dawa depends on the data, so no margin can be stated "
-            "beforehand."
+            "The error of this strategy depends on the data, so no margin can be stated "
+            "beforehand. Strategy: ranges of similar cells, which are found in noisy data."
         )
         assert typical_margins(view) == ["not computed yet"]
+
+
+def test_status_describes_strategies_in_words(client):
+    client.enter()
+    assert client.planned_view()["status"].endswith("Strategy: every cell of the joint table.")
+    client.act("/language", language="de")
+    status = client.json("/view")["status"]
+    assert status.endswith("Strategie: alle Zellen der gemeinsamen Tabelle.")
+
+
+def test_every_strategy_is_described_in_every_language():
+    for strategy in (*PLANNERS, *BY_NAME):
+        texts = [name_strategy(strategy, load_catalogue(language)) for language in LANGUAGES]
+        assert strategy not in texts
+        assert len(set(texts)) == len(LANGUAGES)
+    assert name_strategy("own", load_catalogue("de")) == "own"
 
 
 def test_margins_of_covariances_and_coefficients_are_shown(spec, plan_in_process):

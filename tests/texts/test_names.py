@@ -250,6 +250,40 @@ def test_titles_leave_the_only_survey_weight_unnamed():
     assert weighted_quantile_titles(population, other_weight=True) == named_weight
 
 
+def test_titles_name_the_weights_of_several_quantiles():
+    """The domain does not state the weights of quantiles, so both have to be named."""
+    weights = {"w": ln.Measure("w", 0, 10), "v": ln.Measure("v", 0, 10)}
+    domain = ln.Domain({"age": ln.Integers(0, 9)}, measures=weights)
+    quantiles = ln.quantile_queries(domain, of="age", at=["1/2"])
+    workload = quantiles.weighted_by("w") + quantiles.weighted_by("v")
+    names = {
+        "attributes": {"age": {"name": {"en": "age", "de": "Alter"}}},
+        "measures": {
+            "w": {"name": {"en": "weight", "de": "Gewicht"}, "sum": "population"},
+            "v": {
+                "name": {"en": "household weight", "de": "Haushaltsgewicht"},
+                "sum": "households",
+            },
+        },
+    }
+    options = ln.Options(names=names, languages=["en", "de"])
+    titles = {
+        language: [
+            statistic_title(statistic, workload.domain, options.catalogue(language))
+            for statistic in workload.statistics
+        ]
+        for language in ("en", "de")
+    }
+    assert titles["en"] == [
+        "Quantiles of age weighted by weight",
+        "Quantiles of age weighted by household weight",
+    ]
+    assert titles["de"] == [
+        "Quantile von Alter (gewichtet nach Gewicht)",
+        "Quantile von Alter (gewichtet nach Haushaltsgewicht)",
+    ]
+
+
 def test_rows_with_a_name_are_protected_one_by_one(tmp_path):
     """Sentences on neighbours have no code words, and name the rows as the release does."""
     domain = ln.Domain(sex=["F", "M"])

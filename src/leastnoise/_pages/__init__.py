@@ -65,6 +65,7 @@ from leastnoise._pages._sentences import (
     list_further_notices,
     list_sum_contributions,
     list_uncovered_errors,
+    name_paid_unit,
     name_protected_unit,
     published_part,
 )

@@ -163,6 +163,14 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
     return f"{unit} ({catalogue.say(f'cite_change_{privacy.neighbours}')})"
 
 
+def name_paid_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
+    """Return the unit and the neighbour relation of a ledger, without a limit on rows."""
+    if privacy.unit_column is None:
+        return name_protected_unit(privacy, catalogue)
+    unit = catalogue.say("ledger_unit", **name_unit(privacy, catalogue))
+    return f"{unit} ({catalogue.say(f'cite_change_{privacy.neighbours}')})"
+
+
 def describe_guessing_chance(
     privacy: Privacy,
     catalogue: Catalogue = ENGLISH,

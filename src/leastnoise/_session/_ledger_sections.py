@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil
 
 from leastnoise._facts import Fact, Section, describe
-from leastnoise._pages import describe_guessing_chance
+from leastnoise._pages import describe_guessing_chance, name_paid_unit
 from leastnoise._trusted.accounting import (
     ApproxDP,
     format_amount,
@@ -71,7 +71,7 @@ def _describe_budgets(ledger: Ledger, limits: Sequence[Limit]) -> tuple[Fact, ..
     """Return facts on the data set, the unit and all budgets for a release."""
     facts = [
         Fact("dataset", "Data set", ledger.dataset),
-        Fact("protects", "Protects", ledger.privacy.protected),
+        Fact("protects", "Protects", name_paid_unit(ledger.privacy)),
     ]
     for limit in limits:
         label = "Budget"

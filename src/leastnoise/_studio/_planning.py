@@ -47,7 +47,7 @@ from leastnoise._studio._studio_draft import (
     format_spec,
     save_spec,
 )
-from leastnoise._texts import LANGUAGES, Catalogue, name_measure, table_title
+from leastnoise._texts import LANGUAGES, Catalogue, name_measure, name_strategy, table_title
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._workload import Workload, pair_names, term_names, with_hidden_cells
 
@@ -533,13 +533,15 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
             key = "st_data_dependent"
         else:
             key = "st_ready"
-        return catalogue.say(key, strategy=state.plan.strategy)
+        return catalogue.say(key, strategy=name_strategy(state.plan.strategy, catalogue))
     sentences = []
     if state.plan is not None:
         sentences.append(catalogue.say("st_before_now"))
     sentences.append(catalogue.say("st_planning" if state.doing else "st_stopped"))
     if state.doing and state.trying:
-        sentences.append(catalogue.say("st_trying", strategy=state.trying))
+        sentences.append(
+            catalogue.say("st_trying", strategy=name_strategy(state.trying, catalogue))
+        )
     return " ".join(sentences)
 
 

@@ -28,6 +28,7 @@ from leastnoise._texts._catalogue import (
     name_rows,
     name_share_total,
     name_statistic,
+    name_strategy,
     name_summed,
     name_unit,
     name_weighted,

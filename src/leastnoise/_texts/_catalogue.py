@@ -824,10 +824,30 @@ def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue
         declared.weight for declared in domain.measures.values() if isinstance(declared, Weighted)
     }
     has_sum_name = bool(catalogue.names.measure(_find_declared_name(domain, weight) or "").sum)
-    if has_sum_name and weights <= {weight}:
+    is_only_weight = weights <= {weight} and not _may_have_other_weight(domain, weight, catalogue)
+    if has_sum_name and is_only_weight:
         return catalogue.say("name_weighted_alone", of=of)
     weight_name = _name_declared_measure(domain, weight, catalogue)
     return catalogue.say("name_weighted", of=of, weight=weight_name)
+
+
+def _may_have_other_weight(domain: Domain, weight: Measure, catalogue: Catalogue) -> bool:
+    """Return whether another measure may also be a weight, such as of other quantiles.
+
+    A domain does not state the weights of quantiles. A measure may be one if its sums have a
+    display name, as the sums of a survey weight have, and if no mean or sum of its values is
+    weighted.
+    """
+    weighted = {
+        declared.of for declared in domain.measures.values() if isinstance(declared, Weighted)
+    }
+    return any(
+        type(declared) is Measure
+        and declared != weight
+        and declared not in weighted
+        and bool(catalogue.names.measure(name).sum)
+        for name, declared in domain.measures.items()
+    )
 
 
 def _name_deviations(domain: Domain, declared: DeviationProduct, catalogue: Catalogue) -> str:
@@ -1024,6 +1044,17 @@ def name_counted_or_summed(
     if product.of_units:
         return catalogue.names.units or catalogue.say("name_units")
     return name_rows(catalogue)
+
+
+def name_strategy(strategy: str, catalogue: Catalogue) -> str:
+    """Return a phrase for the queries that a strategy measures.
+
+    A strategy without such a text is called by its own name.
+    """
+    try:
+        return catalogue.say(f"strategy_{strategy}")
+    except KeyError:
+        return strategy
 
 
 def name_rows(catalogue: Catalogue) -> str:
