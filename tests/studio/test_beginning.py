@@ -178,6 +178,96 @@ def test_begin_page_states_series_and_outputs(data):
         assert default not in text
 
 
+TOTALS_AND_IDS = fields("""
+    c1.kind=list c1.list=F;M c1.complete=on c1.labels_file=titles.csv c1.labels_key=code
+    c1.labels_value=title c1.concept=SEX c1.codes=F_=_W;M_=_M c2.kind=whole c2.low=0 c2.high=99
+    c2.edges=0,18,65 c2.group_concept=AGE c3.kind=number c3.low=0 c3.high=9 c3.step=1
+    c3.unit_code=EUR c4.kind=file c4.file=stores.csv c4.file_column=name c4.l0.name=region
+    c4.l0.key=name c4.l0.value=region c4.l0.concept=AREA a0.what=counts a0.by.1.cells=on
+    a1.what=counts a1.by.2.group=on a2.what=sums a2.of=3 a2.by.4.l0=on budget=rho rho=0.5
+    p0.counts= p0.file=register.csv p0.column=people p0.by.4.l0=on p2.counts=90 formats.csv=on
+    p3.counts=20,_30;40 p3.by.2.group=on
+    formats.sdmx=on sdmx.agency=AT1 sdmx.flows=quantity sdmx.period=2025 sdmx.rows=PS
+    sdmx.published=A sdmx.suppressed=Q sdmx.unreliable=U
+""")
+
+
+@pytest.fixture
+def register(data):
+    """Write the public files of labels and totals into the folder of the data."""
+    (data.folder / "titles.csv").write_text("code,title\nF,women\nM,men\n")
+    (data.folder / "register.csv").write_text("store:region,people\nnorth,40\nsouth,50\n")
+
+
+@pytest.mark.usefixtures("register")
+def test_begin_page_states_public_totals_and_labels_of_a_file(data):
+    text = spec_from_form(data, TOTALS_AND_IDS, "en")
+    table = tomllib.loads(text)
+    assert table["domain"]["sex"]["complete"] is True
+    assert table["domain"]["sex"]["labels"] == {
+        "file": "titles.csv",
+        "key": "code",
+        "value": "title",
+    }
+    counts = {"file": "register.csv", "column": "people"}
+    assert table["public"] == [
+        {"queries": {"store": {"level": "region"}}, "counts": counts},
+        {"counts": 90},
+        {"queries": {"age": {"level": "group"}}, "counts": [20, 30, 40]},
+    ]
+    spec = parse_spec(text, data.folder)
+    assert spec.options.labels["sex"] == {"F": "women", "M": "men"}
+    assert [entry["counts"] for entry in spec.public] == [[40, 50], [90], [20, 30, 40]]
+
+    german = {**TOTALS_AND_IDS, "languages.en": "on", "languages.de": "on", "rho": "0,5"}
+    german["c1.labels_value"] = "titel | title"
+    (data.folder / "titles.csv").write_text("code,title,titel\nF,women,Frauen\nM,men,Männer\n")
+    options = parse_spec(spec_from_form(data, german, "de"), data.folder).options
+    assert options.labels["sex"]["F"] == {"de": "Frauen", "en": "women"}
+
+
+@pytest.mark.usefixtures("register")
+def test_begin_page_states_ids_of_sdmx(data):
+    text = spec_from_form(data, TOTALS_AND_IDS, "en")
+    assert "[output.sdmx]" in text
+    assert tomllib.loads(text)["output"]["sdmx"] == {
+        "agency": "AT1",
+        "flows": "quantity",
+        "concepts": {"sex": "SEX", "age:group": "AGE", "store:region": "AREA"},
+        "codes": {"sex": {"F": "W", "M": "M"}},
+        "units": {"rows": "PS", "pay": "EUR"},
+        "status": {"published": "A"},
+        "period": "2025",
+    }
+    without_sdmx = {**TOTALS_AND_IDS, "formats.sdmx": ""}
+    assert "sdmx" not in spec_from_form(data, without_sdmx, "en")
+
+
+@pytest.mark.usefixtures("register")
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"p2.counts": ""}, "got neither"),
+        ({"p2.counts": "1.200"}, "whole numbers without separators"),
+        ({"p2.counts": "90 91"}, "must be one number; got 2"),
+        ({"p3.counts": "20 30 41"}, "agree"),
+        ({"c1.codes": "F"}, "one line for each code"),
+        ({"sdmx.agency": "1 1"}, "An id in SDMX files"),
+        ({"c1.concept": "_SEX"}, "An id in SDMX files"),
+        ({"sdmx.period": "summer"}, "such as 2025"),
+        ({"sdmx.unreliable": "X"}, "a status code"),
+        ({"sdmx.flows": "all"}, "the data flows"),
+        ({"c1.labels_key": "x"}, "titles.csv"),
+    ],
+)
+def test_begin_page_refuses_wrong_totals_and_ids(data, change, fault):
+    with pytest.raises(InputError, match=fault) as refusal:
+        spec_from_form(data, {**TOTALS_AND_IDS, **change}, "en")
+    in_german = load_catalogue("de").translate(refusal.value.args[0])
+    is_of_spec = "p3.counts" in change or "c1.labels_key" in change
+    assert in_german.startswith("(Auf Englisch") is is_of_spec
+
+
 def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with duckdb.connect("shop.duckdb") as connection:

@@ -64,6 +64,8 @@ from leastnoise._release._release_tables import (
     typical_half_width,
 )
 from leastnoise._release._sdmx_mapping import (
+    OBSERVATION_STATUS,
+    SDMX_ID,
     TIME_PERIOD,
     SdmxMapping,
     read_sdmx_mapping,

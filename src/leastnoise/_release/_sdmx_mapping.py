@@ -20,7 +20,8 @@ OBSERVATION_STATUS = ("A", "B", "D", "E", "M", "N", "O", "P", "Q", "U")
 """Codes of CL_OBS_STATUS (SDMX Statistical Working Group, version 2.2) that answers may have."""
 _DEFAULT_STATUS = {"published": "E", "suppressed": "Q", "unreliable": "U"}
 _KEYS = ("agency", "flows", "concepts", "codes", "units", "status", "period")
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # ids of concepts and agencies
+SDMX_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+"""The ids of concepts and agencies."""
 _CODE = re.compile(r"[A-Za-z0-9_@$-]+")
 _RESERVED = {"OBS_VALUE", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL", "STRUCTURE", "ACTION"}
 
@@ -66,7 +67,7 @@ def read_sdmx_mapping(section: object) -> SdmxMapping:
         raise refuse("sdmx", section, "a table with " + ", ".join(_KEYS))
     for key in section:
         check_key("a key of sdmx", key, _KEYS)
-    concepts = _read_ids("concepts", section.get("concepts", {}), _ID)
+    concepts = _read_ids("concepts", section.get("concepts", {}), SDMX_ID)
     used = list(concepts.values())
     for name, concept in concepts.items():
         if concept in _RESERVED or concept == TIME_PERIOD or used.count(concept) > 1:
@@ -81,7 +82,7 @@ def read_sdmx_mapping(section: object) -> SdmxMapping:
         one_of(f"sdmx status {answer}", code, OBSERVATION_STATUS)
     agency = section.get("agency", "")
     if agency != "":
-        _check_id("sdmx agency", agency, _ID)
+        _check_id("sdmx agency", agency, SDMX_ID)
     period = section.get("period", "")
     if not isinstance(period, str) or (period and sdmx_period(period) is None):
         raise refuse("sdmx period", period, "a period, such as '2025', '2025-Q3' or '2025-08'")

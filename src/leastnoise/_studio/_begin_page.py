@@ -54,6 +54,13 @@ from leastnoise._studio._pages import (
 )
 from leastnoise._studio._planning import Planning, planning_page, state_json, table_margins
 from leastnoise._studio._studio_draft import save_spec, to_toml_table
+from leastnoise._studio._totals_and_ids import (
+    SDMX_FLOWS,
+    SDMX_STATUS,
+    list_total_numbers,
+    public_total,
+    sdmx_table,
+)
 from leastnoise._texts import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._trusted.check import InputError, exact, message, one_of
 from leastnoise._trusted.check.arrays import FloatArray
@@ -72,6 +79,8 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
+# The forms of columns whose rows may all have a valid value; a search never finds all values.
+_LISTED = ("list", "file", "whole", "number", "dates", "truth")
 # How numbers beyond the bounds are treated; the first value is the default.
 _BEYOND = ("clip", "drop", "other")
 # The [[workload]] table of each kind of question. $groups stands for the ticked columns by name,
@@ -198,6 +207,10 @@ def spec_from_form(
     question_numbers = _list_question_numbers(form)
     columns = _numbers_by_attribute(data, form)
     names = {number: name for name, number in columns.items()}
+    public_totals = [
+        public_total(form, number, _read_groups(f"p{number}", names, form))
+        for number in list_total_numbers(form)
+    ]
     questions = [_read_question(number, names, form) for number in question_numbers]
     _check_questions(questions, form, allow_no_question=allow_no_question)
     margin = _read_margin(form)
@@ -210,6 +223,10 @@ def spec_from_form(
     has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
     # A domain needs at least one attribute, even if no question uses it.
     described = attributes or measures or {question.of for question in questions if question.of}
+    described = {
+        *described,
+        *(name for total in public_totals for name in total.get("queries", {})),
+    }
     table: dict[str, Any] = {
         "source": {**data.source_settings, **_source_settings(form)},
         "privacy": _privacy_table(data, form, margin, has_search=has_search),
@@ -238,11 +255,16 @@ def spec_from_form(
     if questions:
         table["workload"] = _workload_entries(questions, margin, measure_tables)
     table["plan"] = {"guard": "1/100"}
-    further_parts = {
+    output = output_table(form, language)
+    sdmx = sdmx_table(form, columns, [*table["domain"]], measure_columns)
+    if sdmx:
+        output["sdmx"] = sdmx
+    further_parts: dict[str, Any] = {
+        "public": public_totals,
         "series": series_table(form, names),
         "names": names_table(form, columns, [*table["domain"]], measure_columns),
         "survey": survey_table(form),
-        "output": output_table(form, language),
+        "output": output,
     }
     table |= {name: part for name, part in further_parts.items() if part}
     translate_texts(table, languages)
@@ -438,7 +460,7 @@ def _read_question(question_number: int, column_names: Mapping[int, str], form: 
         form: the form.
     """
     kind = one_of("the kind of table", form.get(f"a{question_number}.what", ""), _QUESTIONS)
-    groups = _read_groups(question_number, column_names, form)
+    groups = _read_groups(f"a{question_number}", column_names, form)
     of = weight = ""
     if kind in WEIGHTED and form.get(f"a{question_number}.weight"):
         weight = _column_of_number(form[f"a{question_number}.weight"], column_names, "Weights")
@@ -453,16 +475,20 @@ def _read_question(question_number: int, column_names: Mapping[int, str], form: 
     return Question(kind, groups, of, weight, form.get(f"a{question_number}.size", ""), measure)
 
 
-def _read_groups(
-    question_number: int, column_names: Mapping[int, str], form: Form
-) -> dict[str, Any]:
-    """Return the query set of each ticked column: its values or its groups."""
+def _read_groups(prefix: str, column_names: Mapping[int, str], form: Form) -> dict[str, Any]:
+    """Return the query set of each ticked column: its values or its groups.
+
+    Args:
+        prefix: the first part of the names of the ticks, such as ``a1`` for question 1.
+        column_names: the names of the columns that the form describes, by column number.
+        form: the form.
+    """
     groups: dict[str, Any] = {}
     for column, name in column_names.items():
         splits = [
             split
             for split in ("cells", "group", *_LEVEL_SPLITS)
-            if form.get(f"a{question_number}.by.{column}.{split}")
+            if form.get(f"{prefix}.by.{column}.{split}")
         ]
         if len(splits) > 1:
             raise InputError(
@@ -565,6 +591,7 @@ def _attribute_table(
         subject = message("the reading of fractions in {name}", name=attribute)
         table["rounding"] = one_of(subject, texts["rounding"], READINGS)
     further_keys = {
+        "complete": kind in _LISTED and bool(texts.get("complete")),
         "levels": levels_from_form(kind, texts),
         "labels": labels_from_form(kind, attribute, texts),
     }
@@ -625,7 +652,10 @@ def _format_toml(table: Mapping[str, Any]) -> str:
             for name, row in entry.items():
                 document[part][name] = to_toml_table(row)
         else:
-            document[part] = to_toml_table(entry)
+            sdmx = entry.get("sdmx") if part == "output" else None
+            document[part] = to_toml_table({key: entry[key] for key in entry if key != "sdmx"})
+            if sdmx:
+                document[part]["sdmx"] = to_toml_table(sdmx)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
 
 
@@ -834,6 +864,8 @@ def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
         "further_answers": [(key, catalogue.say(f"sd_{key}")) for key in FURTHER_ANSWERS],
         "roundings": [(key, catalogue.say(f"sd_round_{key}")) for key in OUTPUT_ROUNDING],
         "levels": [(level, catalogue.format_percent(float(level))) for level in LEVELS],
+        "flows": [(key, catalogue.say(f"sd_flows_{key}")) for key in SDMX_FLOWS],
+        "status": SDMX_STATUS,
         "late": [(key, catalogue.say(f"sd_late_{key}")) for key in LATE],
         "most_levels": MOST_LEVELS,
         "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],

@@ -214,14 +214,19 @@ def _parse_groups(text: str) -> dict[str, list[str]]:
 def labels_from_form(
     column_kind: str, attribute: str, field_texts: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the display texts of an attribute's codes, or a public file of them."""
+    """Return the display texts of an attribute's codes, or a public file of them.
+
+    Labels that are read from a file use the file of the codes if no other file is named.
+    """
     if column_kind not in {"list", "file", "whole", "truth"}:
         return {}
-    if column_kind == "file" and field_texts.get("labels_value"):
+    if column_kind != "truth" and (
+        field_texts.get("labels_value") or field_texts.get("labels_file")
+    ):
         return {
-            "file": field_texts.get("file", ""),
-            "key": field_texts.get("file_column", ""),
-            "value": field_texts["labels_value"],
+            "file": field_texts.get("labels_file") or field_texts.get("file", ""),
+            "key": field_texts.get("labels_key") or field_texts.get("file_column", ""),
+            "value": field_texts.get("labels_value", ""),
         }
     labels: dict[str, str] = {}
     for line in filter(None, map(str.strip, field_texts.get("labels", "").splitlines())):

@@ -163,14 +163,21 @@ function refresh() {
       list.replaceChildren(...once, ...numbers.map((column) => make("option", { value: column.dataset.column, textContent: column.dataset.name })));
       if (numbers.some((column) => column.dataset.column === chosen)) list.value = chosen;
     }
-    const ticks = question.querySelector(".ticks");
-    const [before, prefix] = [new Set([...ticks.querySelectorAll("input:checked")].map((tick) => tick.name)), `a${question.dataset.number}.by.`];
-    const wanted = split.map(([way, name]) => [`${prefix}${way}`, name]);
-    if ([...ticks.querySelectorAll("input")].map((tick) => tick.name).join() === wanted.map(([name]) => name).join()) continue;
-    for (const old of ticks.querySelectorAll("label")) old.remove();
-    ticks.append(...wanted.map(([name, words]) => make("label", {}, make("input", { type: "checkbox", name, checked: before.has(name) }), ` ${words}`)));
+    splits(question, `a${question.dataset.number}.by.`, split);
   }
+  for (const total of at("totals").children) splits(total, `p${total.dataset.number}.by.`, split);
+  for (const part of document.querySelectorAll("[data-sdmx]")) part.hidden = !at("formats.sdmx").checked;
   sections();
+}
+
+// The ticks of a table: the ways in which it may be split, with those ticked before.
+function splits(table, prefix, split) {
+  const ticks = table.querySelector(".ticks");
+  const before = new Set([...ticks.querySelectorAll("input:checked")].map((tick) => tick.name));
+  const wanted = split.map(([way, name]) => [`${prefix}${way}`, name]);
+  if ([...ticks.querySelectorAll("input")].map((tick) => tick.name).join() === wanted.map(([name]) => name).join()) return;
+  for (const old of ticks.querySelectorAll("label")) old.remove();
+  ticks.append(...wanted.map(([name, words]) => make("label", {}, make("input", { type: "checkbox", name, checked: before.has(name) }), ` ${words}`)));
 }
 
 function addLevel(column, name) {
@@ -221,6 +228,23 @@ function question(number = questions) {
   return made;
 }
 
+// Public totals: numbers of all rows, or of each group.
+let totals = 0;
+function total(number = totals) {
+  const made = at("total").content.cloneNode(true).firstElementChild;
+  totals = number + 1;
+  made.dataset.number = number;
+  made.querySelector("legend").textContent = `${document.body.dataset.total} ${number + 1}`;
+  for (const field of made.querySelectorAll("[data-field]")) {
+    field.id = field.name = `p${number}.${field.dataset.field}`;
+    field.previousElementSibling.htmlFor = field.id;
+  }
+  made.querySelector("button").addEventListener("click", () => { made.remove(); at("more-totals").focus(); refresh(); record(); });
+  at("totals").append(made);
+  refresh();
+  return made;
+}
+
 // What was filled in is kept while the language changes, by this tab alone.
 addEventListener("leaving", () => sessionStorage.setItem("filled", JSON.stringify(filled())));
 function restore() {
@@ -233,12 +257,14 @@ function restore() {
 // Fill the form in with these fields alone.
 function fillIn(fields) {
   at("questions").replaceChildren();
-  questions = 0;
+  at("totals").replaceChildren();
+  questions = totals = 0;
   for (const column of columns) column.querySelector(".levels").replaceChildren();
   for (const name of Object.keys(fields)) {
     const level = name.match(/^c(\d+)\.(l\d+)\.name$/);
     if (level) addLevel(columns.find((column) => column.dataset.column === level[1]), level[2]);
     if (/^a\d+\.what$/.test(name)) question(Number(name.slice(1, -5)));
+    if (/^p\d+\.counts$/.test(name)) total(Number(name.slice(1, -7)));
   }
   for (let pass = 0; pass < 2; pass += 1) { // the second pass fills in the fields that the first one adds
     for (const field of at("form").elements) {
@@ -332,6 +358,7 @@ at("form").addEventListener("change", ({ target }) => {
   record();
 });
 at("more").addEventListener("click", () => { question().querySelector("select").focus(); record(); });
+at("more-totals").addEventListener("click", () => { total().querySelector("input").focus(); record(); });
 at("save").addEventListener("click", async () => {
   say("");
   const saved = await ask("/save", { form: filled(), name: at("name").value });
