@@ -8,7 +8,7 @@ import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import statistic_target_statuses
 from leastnoise._session import plan_spec
-from leastnoise._spec import parse_spec
+from leastnoise._spec import parse_spec, read_toml
 from leastnoise._studio import (
     PlanningState,
     change_draft,
@@ -17,6 +17,7 @@ from leastnoise._studio import (
     fields_by_group,
     format_spec,
     handle_request,
+    read_fields,
     rescale_plan,
     save_spec,
     state_json,
@@ -392,6 +393,155 @@ def test_draft_writes_names_outputs_and_survey(tmp_path):
     removed = change_draft(changed, {f"field:{name}": "" for name in texts})
     assert "persons" not in format_spec(removed)
     assert draft.spec.options == draft_from_text(format_spec(removed), tmp_path).spec.options
+
+
+FACTS_SPEC = """[source]
+path = "people.csv"
+[privacy]
+rho = "1/2"
+[domain.sex]
+categories = ["F", "M"]
+[domain.store]
+categories = ["a", "b"]
+levels.region = { groups = { north = ["a"], south = ["b"] } }
+[measures.pay]
+clip = [0, 60000]
+[[workload]]
+queries = { sex = "identity", store = "identity" }
+[[workload]]
+queries = { sex = "identity" }
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+# of the register
+[[public]]
+queries = { sex = "identity", store = "identity" }
+counts = [10, 20, 30, 40]
+[output]
+formats = ["csv", "sdmx"]
+[output.sdmx]
+codes.sex = { F = "W" }
+"""
+
+
+def draft_with_facts(folder):
+    (folder / "register.csv").write_text("store:region,people\nnorth,40\nsouth,60\n")
+    (folder / "titles.csv").write_text("code,title,titel\nF,women,Frauen\nM,men,Männer\n")
+    return draft_from_text(FACTS_SPEC, folder)
+
+
+def change_fields(draft, texts):
+    """Change one field after the other, as a browser does, and plan each draft."""
+    for name, text in texts.items():
+        draft = change_draft(draft, {f"field:{name}": text})
+    return draft
+
+
+def test_draft_writes_public_totals_and_complete_columns(tmp_path):
+    draft = draft_with_facts(tmp_path)
+    facts = {
+        "domain/sex/complete": "true",
+        "public//counts": "100",
+        "public/sex/counts": "30, 70",
+        "public/store:region/file": "register.csv",
+        "public/store:region/column": "people",
+    }
+    changed = change_fields(draft, facts)
+    table = read_toml(format_spec(changed))
+    assert table["domain"]["sex"]["complete"] is True
+    assert table["public"][1:] == [
+        {"counts": 100},
+        {"queries": {"sex": "identity"}, "counts": [30, 70]},
+        {
+            "queries": {"store": {"level": "region"}},
+            "counts": {"file": "register.csv", "column": "people"},
+        },
+    ]
+    assert changed.field_texts["public/sex/counts"] == "30, 70"
+    assert read_fields(table, changed.fields)["public/sex/counts"] == "30 70"
+    assert "# of the register" in format_spec(changed)
+
+    restored = change_fields(changed, dict.fromkeys(facts, ""))
+    assert format_spec(restored) == FACTS_SPEC
+
+
+def test_first_total_of_a_spec_is_written_and_removed(tmp_path):
+    draft = draft_from_text(FIELDS_SPEC, tmp_path)
+    changed = change_fields(draft, {"public/sex/counts": "4 5"})
+    assert changed.spec.public[0]["counts"] == [4, 5]
+    changed = change_fields(changed, {"public/sex/counts": "6 7"})
+    assert changed.spec.public[0]["counts"] == [6, 7]
+    restored = change_fields(changed, {"public/sex/counts": ""})
+    assert "public" not in format_spec(restored)
+    inline = f"public = [{{ counts = 9 }}]\n{FIELDS_SPEC}"
+    changed = change_fields(draft_from_text(inline, tmp_path), {"public/sex/counts": "4 5"})
+    assert [entry["counts"] for entry in changed.spec.public] == [[9], [4, 5]]
+
+
+def test_draft_writes_labels_of_a_file_when_all_is_stated(tmp_path):
+    draft = draft_with_facts(tmp_path)
+    labels = {
+        "domain/sex/labels/file": "titles.csv",
+        "domain/sex/labels/key": "code",
+        "domain/sex/labels/value/en": "title",
+        "domain/sex/labels/value/de": "titel",
+    }
+    changed = change_fields(draft, labels)
+    assert changed.spec.options.labels["sex"]["M"] == {"en": "men", "de": "Männer"}
+    without_column = change_fields(changed, {"domain/sex/labels/key": ""})
+    assert "labels" not in format_spec(without_column)
+    again = change_fields(without_column, {"domain/sex/labels/key": "code"})
+    assert format_spec(again) == format_spec(changed)
+
+
+def test_survey_numbers_can_be_filled_in_one_by_one(tmp_path):
+    numbers = {"survey/design_effect": "1.5", "survey/sample": "900", "survey/population": "90000"}
+    changed = change_fields(draft_from_text(FIELDS_SPEC, tmp_path), numbers)
+    assert changed.spec.options.survey["sample"] == "900"
+
+
+def test_draft_writes_ids_of_sdmx(tmp_path):
+    draft = draft_with_facts(tmp_path)
+    assert draft.field_texts["output/sdmx/codes/sex"] == "F = W"
+    ids = {
+        "output/sdmx/agency": "AT1",
+        "output/sdmx/period": "2025",
+        "output/sdmx/flows": "quantity",
+        "output/sdmx/units/rows": "PS",
+        "output/sdmx/units/pay": "EUR",
+        "output/sdmx/status/published": "A",
+        "output/sdmx/concepts/sex": "SEX",
+        "output/sdmx/concepts/store:region": "REF_AREA",
+        "output/sdmx/codes/sex": "F = F\nM = M",
+    }
+    changed = change_fields(draft, ids)
+    assert read_toml(format_spec(changed))["output"]["sdmx"] == {
+        "agency": "AT1",
+        "period": "2025",
+        "flows": "quantity",
+        "units": {"rows": "PS", "pay": "EUR"},
+        "status": {"published": "A"},
+        "concepts": {"sex": "SEX", "store:region": "REF_AREA"},
+        "codes": {"sex": {"F": "F", "M": "M"}},
+    }
+    removed = change_fields(changed, {**dict.fromkeys(ids, ""), "output/sdmx/flows": "table"})
+    assert "sdmx" not in read_toml(format_spec(removed))["output"]
+    assert not any(field.group == "sdmx" for field in draft_from_text(FIELDS_SPEC, tmp_path).fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("public/sex/counts", "30 71"),
+        ("public/sex/counts", "30"),
+        ("public/sex/counts", "many"),
+        ("output/sdmx/agency", "1 1"),
+        ("output/sdmx/codes/sex", "F"),
+        ("domain/sex/complete", "a\nb"),
+    ],
+)
+def test_draft_refuses_wrong_facts_and_ids(tmp_path, name, value):
+    with pytest.raises(InputError):
+        change_draft(draft_with_facts(tmp_path), {f"field:{name}": value})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from leastnoise._studio._planning import (
     state_json,
     table_margins,
 )
-from leastnoise._studio._publication_fields import combine_languages
+from leastnoise._studio._publication_fields import combine_languages, read_fields
 from leastnoise._studio._server import Studio
 from leastnoise._studio._studio_draft import (
     change_draft,
