@@ -253,14 +253,14 @@ def _show_comparison(
 ) -> None:
     """Print a comparison as a table or as JSON with notes, and write its pages.
 
-    If pages are written, the numbers that a release suppresses are left out everywhere.
+    The numbers that a release suppresses are left out everywhere.
     """
     short_names = check_labels(comparison, labels)
     if display.out is not None:
         check_target(display.out)
-        comparison = without_suppressed(comparison)
+    comparison = without_suppressed(comparison)
     view = _make_view(comparison, display.language, short_names)
-    notes = _list_notes(view, is_written=display.out is not None)
+    notes = _list_notes(view)
     if display.out is not None:
         write_comparison(comparison, display.out, language=display.language, labels=labels)
     if display.as_json:
@@ -290,11 +290,8 @@ def _make_view(
     return ComparisonView(comparison=comparison, catalogue=catalogue, labels=labels)
 
 
-def _list_notes(view: ComparisonView, *, is_written: bool) -> list[str]:
-    """Return notes on which errors the intervals of a comparison cover or omit.
-
-    If the comparison is written for readers, numbers that a release suppresses are left out.
-    """
+def _list_notes(view: ComparisonView) -> list[str]:
+    """Return notes on which errors the intervals of a comparison cover or omit."""
     catalogue = view.catalogue
     noise_only = catalogue.say("st_noise_only")
     not_rounded = catalogue.say("cmp_not_rounded")
@@ -306,8 +303,10 @@ def _list_notes(view: ComparisonView, *, is_written: bool) -> list[str]:
         notes = [note for note in notes if note != noise_only]
     elif len(view.releases) == 1:
         notes.append(catalogue.say("cmp_of_rows"))
-    if is_written:
-        notes = [note for note in notes if note != not_rounded]
+    # Unlike further answers, a comparison leaves out suppressed numbers.
+    notes = [note for note in notes if note != not_rounded]
+    if any(release.options.round is not None for release in view.releases):
+        notes.append(catalogue.say("cmp_unrounded_page"))
     return list(dict.fromkeys(notes))
 
 

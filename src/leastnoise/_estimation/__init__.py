@@ -24,6 +24,7 @@ from leastnoise._estimation._cdf import (
 from leastnoise._estimation._comparisons import (
     ComparisonSubject,
     Differences,
+    axes_of,
     compare_groups,
     compare_releases,
     pair_covariances,

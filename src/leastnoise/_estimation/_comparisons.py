@@ -71,6 +71,7 @@ class ComparisonSubject:
             ``group`` of `compare_groups`.
         against: the second group.
         where: for two releases, the selected cells of each attribute.
+        by_of_sources: for two releases, the query sets of ``by`` in the domain of each.
         has_common_noise: whether two releases share noise.
     """
 
@@ -81,6 +82,7 @@ class ComparisonSubject:
     selections: tuple[object, ...] = ()
     against: object = None
     where: Mapping[str, object] = field(default_factory=dict)
+    by_of_sources: tuple[Mapping[str, QuerySet], ...] = ()
     has_common_noise: bool = False
 
 
@@ -768,6 +770,7 @@ def compare_releases(
             quantity=quantities[0],
             by=groups[0],
             where=where or {},
+            by_of_sources=tuple(groups),
             has_common_noise=has_common_noise,
         ),
         by=names,

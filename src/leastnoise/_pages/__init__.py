@@ -10,13 +10,12 @@ from leastnoise._pages._comparison_page import (
     list_page_notes,
     render_comparison_page,
 )
-from leastnoise._pages._comparison_view import (
+from leastnoise._pages._comparison_suppression import (
     ComparisonResult,
-    ComparisonView,
     releases_of,
-    shorten_titles,
     without_suppressed,
 )
+from leastnoise._pages._comparison_view import ComparisonView, shorten_titles
 from leastnoise._pages._display_sections import describe_draft, describe_plan, describe_release
 from leastnoise._pages._guard_shares import estimate_cut_share
 from leastnoise._pages._report import (

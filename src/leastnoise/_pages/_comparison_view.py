@@ -8,13 +8,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leastnoise._charts import Axis, DotPlot, DotRow, Picture
-from leastnoise._estimation import ABTest, ComparisonSubject, Differences
-from leastnoise._release import AnswerTable, Release, StatisticTable, display_texts
+from leastnoise._estimation import ABTest, ComparisonSubject
+from leastnoise._pages._comparison_suppression import ComparisonResult, releases_of
+from leastnoise._release import Release, display_texts
 from leastnoise._texts import (
     MOST_DECIMALS,
     Catalogue,
@@ -36,11 +37,9 @@ from leastnoise._texts import (
     unit_of_statistic,
     unit_of_sums,
 )
-from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray
-from leastnoise._workload import Product, QuerySet, Statistic, identity, level
+from leastnoise._workload import Product, QuerySet, Statistic
 
-ComparisonResult: TypeAlias = Differences | ABTest
 _MINUS = "\u2212"
 _NOT_PUBLISHED = "\u2013"
 _MOST_DOTS = 60  # differences in a picture; of more, only the largest are drawn
@@ -64,110 +63,6 @@ class ReleaseNames(NamedTuple):
 
     first: tuple[str, ...]
     against: str
-
-
-def releases_of(comparison: ComparisonResult) -> tuple[Release, ...]:
-    """Return the releases of a comparison.
-
-    Raises:
-        InputError: the comparison is of estimates, which have no titles and no options.
-    """
-    releases = []
-    for source in comparison.subject.sources:
-        if not isinstance(source, Release):
-            raise InputError(
-                "The page of a comparison needs finished releases; got an estimate. Compare values "
-                "that `leastnoise.release` or `leastnoise.read_release` returned."
-            )
-        releases.append(source)
-    return tuple(releases)
-
-
-def without_suppressed(comparison: ComparisonResult) -> ComparisonResult:
-    """Return a comparison without the numbers that a release does not publish.
-
-    A difference is left out if one of its two numbers is suppressed in its release, by ``below`` or
-    by a limit of the CV. A number that is in no table of its release is never left out.
-    """
-    is_suppressed = _find_suppressed(comparison)
-    if is_suppressed is None or not is_suppressed.any():
-        return comparison
-    numbers = {
-        name: np.where(is_suppressed.reshape(values.shape), np.nan, values)
-        for name, values in comparison.numbers.items()
-    }
-    return replace(comparison, numbers=numbers)
-
-
-def _find_suppressed(comparison: ComparisonResult) -> BoolArray | None:
-    """Return a mask of the differences with a suppressed number, or None."""
-    subject = comparison.subject
-    shape = comparison.numbers["difference"].shape
-    masks = []
-    releases = releases_of(comparison)
-    if len(releases) > 1:
-        for release in releases:
-            published = None if subject.where else _find_published(release, subject, subject.by)
-            if published is not None:
-                masks.append(np.isnan(_values_of(published)).reshape(shape))
-    else:
-        (release,) = releases
-        sides = [
-            _suppressed_groups(release, subject, selection) for selection in subject.selections
-        ]
-        if all(side is not None for side in sides):
-            masks.append(np.stack([side for side in sides if side is not None]).reshape(shape))
-        against = _suppressed_groups(release, subject, subject.against)
-        if against is not None:
-            masks.append(np.stack([against] * len(sides)).reshape(shape))
-    if not masks:
-        return None
-    return np.asarray(np.logical_or.reduce(masks))
-
-
-def _suppressed_groups(
-    release: Release, subject: ComparisonSubject, selection: object
-) -> BoolArray | None:
-    """Return a mask of groups whose compared number is suppressed, or None.
-
-    The result is None if no table of the release has these numbers.
-    """
-    query_set = identity()
-    label = selection
-    if isinstance(selection, Mapping) and len(selection) == 1:
-        ((level_name, label),) = selection.items()
-        query_set = level(level_name)
-    if isinstance(label, (list, tuple)) and len(label) == 1:
-        (label,) = label
-    if isinstance(label, (Mapping, list, tuple)):
-        return None
-    groups = {**subject.by, subject.along: query_set}
-    published = _find_published(release, subject, groups)
-    if published is None:
-        return None
-    names = [name for name in release.plan.domain.names if name in groups]
-    axis = names.index(subject.along)
-    texts = [str(text) for text in published.labels[axis]]
-    if str(label) not in texts:
-        return None
-    return np.isnan(_values_of(published).take(texts.index(str(label)), axis=axis))
-
-
-def _find_published(
-    release: Release, subject: ComparisonSubject, groups: Mapping[str, QuerySet]
-) -> AnswerTable | StatisticTable | None:
-    """Return the published table that has the compared numbers by group, or None."""
-    quantity = subject.quantity
-    if quantity.kind == "share" or quantity.units:
-        return None
-    return release.find_published(quantity.kind, quantity.measure, groups)
-
-
-def _values_of(published: AnswerTable | StatisticTable) -> FloatArray:
-    """Return the published values, with one axis for each key."""
-    if isinstance(published, AnswerTable):
-        return published.answer
-    return published.values
 
 
 @dataclass(frozen=True, kw_only=True)
