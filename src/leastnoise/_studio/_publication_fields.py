@@ -291,10 +291,10 @@ def check_field(fields: tuple[PublicationField, ...], field_id: str, value: obje
     """
     one_of("a field", field_id, [field.id for field in fields])
     has_lines = any(field.id == field_id and field.form == "codes" for field in fields)
-    is_text = isinstance(value, str)
-    if not is_text or not (value.replace("\n", "") if has_lines else value).isprintable():
+    lines = str(value).split("\n") if has_lines else [str(value)]
+    if not isinstance(value, str) or not all(line.isprintable() for line in lines):
         raise InputError("A name must be a text of one line without control characters.")
-    return str(value).strip()
+    return value.strip()
 
 
 def write_fields(
