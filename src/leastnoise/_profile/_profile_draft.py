@@ -100,8 +100,8 @@ def _unit_lines(plan: ProfilePlan, findings: ProfileFindings) -> Iterator[str]:
         yield f"unit = {format_toml_value(setting)}\n"
         return
     if not sizes.has_units:
-        yield f"unit = {format_toml_value(setting)}     # the number of units cannot be told from\n"
-        yield "# noise, so choose max_rows from public knowledge\n"
+        yield f"unit = {format_toml_value(setting)}     # the number of units cannot be\n"
+        yield "# distinguished from noise, so choose max_rows from public knowledge\n"
         return
     effect = sizes.draft_effect
     setting = {**setting, "max_rows": effect.max_rows}
