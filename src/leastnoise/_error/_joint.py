@@ -302,8 +302,7 @@ class JointBlocks:
     ) -> tuple[list[FloatArray | None], FloatArray]:
         """Return a basis for each axis, and the Gram matrix's diagonal in the bases.
 
-        A basis diagonalizes the mean of the Gram matrix along its axis; None stands for the
-        identity.
+        A basis diagonalizes the mean of the Gram matrix along its axis; None means the identity.
         """
         grams = {
             factor: weighted_gram(factor)
@@ -447,7 +446,7 @@ def conjugate_gradients(
 class DiagonalInBasis(NamedTuple):
     """A symmetric matrix that is diagonal in a basis along each axis.
 
-    None stands for the standard basis (the cells).
+    None means the standard basis (the cells).
     """
 
     bases: tuple[FloatArray | None, ...]

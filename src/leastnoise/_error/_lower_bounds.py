@@ -454,7 +454,7 @@ def _measured_directions(
 ) -> list[IntArray] | None:
     """Return, for each table of levels, the directions that it measures.
 
-    The directions belong to a subspace, which is a product of subspaces along the attributes. The
+    The directions lie in one subspace, which is a product of subspaces along the attributes. The
     result is None if there are too many directions.
     """
     axes = [_directions_along(parts, key) for key in keys]

@@ -502,7 +502,8 @@ def cdf(
 ) -> Cdf:
     """Return the estimated distribution function of a number, with a band.
 
-    The function describes the rows that were counted. The band holds for all values simultaneously.
+    The function describes the rows that were counted. The band covers the function at all values
+    simultaneously.
 
     Args:
         source: an estimate or a release; it costs no budget.

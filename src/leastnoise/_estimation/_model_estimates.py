@@ -2,7 +2,7 @@
 
 The stated errors include the error of the model.
 
-If cells hold few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise the
+If cells contain few rows, the model is fitted to tables on bins (`ModelEstimator`). Otherwise the
 model is fitted to the least-squares tables of a data-independent plan (`ShrunkToModel`). Each
 answer lies between the model and the measurement, at the point where an unbiased estimate of the
 squared error is least. On bins, this point is chosen separately for each class of cells of similar
@@ -937,7 +937,7 @@ def _project_to_public_counts(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Edit the fewest records such that public counts hold, in place.
+    """Edit as few records as possible, in place, such that public counts hold.
 
     Afterwards, every group has its public share of the rows.
     """

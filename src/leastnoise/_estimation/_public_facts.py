@@ -264,7 +264,7 @@ def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
 def possible_cells(
     impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]
 ) -> BoolArray:
-    """Return whether each cell of a table may hold rows.
+    """Return whether each cell of a table may contain rows.
 
     The possible cells are all cells except impossible combinations of values of the table's
     attributes.

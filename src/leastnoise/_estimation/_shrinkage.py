@@ -290,7 +290,7 @@ def checked_errors(
 ) -> FloatArray:
     """Return squared errors of posterior means, estimated without the prior.
 
-    All arrays belong to one level. The estimate does not rely on the fitted prior.
+    All arrays are for one level. The estimate does not rely on the fitted prior.
     """
     # Take the distance of a difference from its posterior mean. If the prior is right, the mean of
     # its square over the level is ``noise - variance``. Any larger distance is an error that the

@@ -73,10 +73,10 @@ def _label_cells(
 
 
 def list_possible_cells(step: SplitStep, impossible: Sequence[Combination]) -> BoolArray | None:
-    """Return whether each cell of the children may hold rows; None if all may.
+    """Return whether each cell of the children may contain rows; None if all may.
 
-    A cell may hold rows if it contains a cell of the finest table that may hold rows. The result is
-    None if all cells may.
+    A cell may contain rows if it contains a cell of the finest table that may contain rows. The
+    result is None if all cells may.
     """
     if not impossible:
         return None
@@ -102,7 +102,7 @@ def list_possible_cells(step: SplitStep, impossible: Sequence[Combination]) -> B
 
 
 def _possible_cells_of_table(table: Product, impossible: Sequence[Combination]) -> BoolArray:
-    """Return whether each group of a table may hold rows."""
+    """Return whether each group of a table may contain rows."""
     groups_along = dict(zip(table.attributes, groups_of_cells(table), strict=True))
     possible = np.ones([int(groups.max()) + 1 for groups in groups_along.values()], dtype=np.bool_)
     for combination in impossible:

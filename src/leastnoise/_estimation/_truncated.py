@@ -52,7 +52,7 @@ class TruncatedSumsEstimate:
     ) -> "TruncatedSumsEstimate":
         """Return the estimate from an observation and estimated clipping losses.
 
-        A loss belongs to a range of cells of the attribute.
+        Each loss is for a range of cells of the attribute.
         """
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in range_losses:

@@ -92,7 +92,7 @@ def per_cell(
 def _check_rows_per_cell(workload: Workload, privacy: Privacy | Least) -> None:
     """Raise if a bound on a unit's rows per cell helps no table.
 
-    Also raise if the cells cannot hold ``max_rows`` rows within this bound.
+    Also raise if the cells cannot contain ``max_rows`` rows within this bound.
     """
     bound = privacy.max_per_cell
     if bound is None:

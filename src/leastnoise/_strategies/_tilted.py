@@ -130,7 +130,7 @@ class _Terms:
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
-        """Return, for each entry, its importance times the values that belong to it."""
+        """Return the product of each entry's importance and its values."""
         entries = self.importance.copy()
         for column in self.value_indices.T:
             entries *= values[column]
