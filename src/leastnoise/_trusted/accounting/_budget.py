@@ -93,7 +93,7 @@ Json = dict[str, str | int | None]
 
 
 def _exact_budget_fraction(fraction: Exact) -> Fraction:
-    """Return a fraction of a budget as an exact number; raise unless in (0, 1]."""
+    """Convert a fraction to an exact number; raise unless it is in (0, 1]."""
     number = exact_with_few_digits("the share of the budget", fraction)
     if not 0 < number <= 1:
         raise refuse("the share of the budget", fraction, "above 0 and at most 1, such as '1/12'")
@@ -101,7 +101,7 @@ def _exact_budget_fraction(fraction: Exact) -> Fraction:
 
 
 def _exact_positive_parameter(name: str, value: Exact) -> Fraction:
-    """Return a parameter of a budget as an exact fraction; raise unless above 0."""
+    """Convert a budget's parameter to an exact fraction; raise unless above 0."""
     number = exact_with_few_digits(name, value)
     if not number > 0:
         raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
@@ -131,7 +131,7 @@ class _BudgetDefinition:
         )
 
     def share(self, fraction: Exact) -> "Budget":
-        """Return a fraction of this budget, for one of several releases.
+        """Return the budget of one release that gets a fraction of this budget.
 
         If the fractions of several releases add up to 1, the releases together satisfy this budget.
 
@@ -148,7 +148,7 @@ class _BudgetDefinition:
         return self.scaled(_exact_budget_fraction(fraction))  # type: ignore[return-value]
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that is left after a step of pure DP with this epsilon.
+        """Return the budget that remains after a pure step with this epsilon.
 
         Delta does not change.
 
@@ -248,7 +248,7 @@ class ApproxDP(_BudgetDefinition):
         object.__setattr__(self, "delta", number)
 
     def share(self, fraction: Exact) -> "Budget":
-        """Return a fraction of this budget, for one of several releases.
+        """Return the budget of one release that gets a fraction of this budget.
 
         Charges to an (epsilon, delta) budget are added up as mu squared. The fraction therefore
         divides the mu squared of this budget. The result is a `GDP` budget. For the fraction 1, the
@@ -295,7 +295,7 @@ class ZCDP(_BudgetDefinition):
         object.__setattr__(self, "rho", _exact_positive_parameter("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that remains after a step of pure privacy.
+        """Return the budget that remains after a pure step with this epsilon.
 
         The step is charged epsilon^2 / 2.
 
@@ -329,7 +329,7 @@ class GDP(_BudgetDefinition):
         object.__setattr__(self, "mu_squared", _exact_positive_parameter("mu_squared", mu_squared))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return the budget that remains after a step of pure privacy.
+        """Return the budget that remains after a pure step with this epsilon.
 
         The step is charged the mu squared of its epsilon.
 
@@ -463,7 +463,7 @@ class Privacy:
 
     @property
     def squares(self) -> int:
-        """The largest sum over cells of a unit's squared row counts.
+        """The largest possible sum of the squares of a unit's row counts in cells.
 
         ``max_per_cell`` limits the number of a unit's rows in one cell. Without it, all rows of a
         unit may be in one cell.
@@ -479,7 +479,7 @@ class Privacy:
         return full_cells * ((self.max_rows - remainder) // full_cells) ** 2 + remainder**2
 
     def within(self, budget: Budget) -> "Privacy":
-        """Return a copy with another budget.
+        """Return a copy that has this budget instead.
 
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
         Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1,

@@ -118,7 +118,7 @@ def charge_of_budget(budget: Budget) -> Charge:
 
 
 def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
-    """Return the amount that a release is charged to the budget of a data set.
+    """Return the amount that a release is charged, for a data set's budget.
 
     Args:
         dataset_budget: the budget of the data set; its definition determines which amounts are
@@ -213,7 +213,7 @@ def _with_article(budget: Budget) -> str:
 
 
 def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
-    """Return the charge to an (epsilon, delta) budget that adds up mu squared."""
+    """Return the charge to an (epsilon, delta) budget, which adds up mu squared."""
     if isinstance(declared_budget, PureDP):
         return Charge(
             epsilon=declared_budget.epsilon, mu_squared=pure_mu_squared(declared_budget.epsilon)
@@ -231,7 +231,7 @@ def _charge_in_mu(declared_budget: Budget, cost: Cost) -> Charge:
 
 
 def step_charge(shared_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
-    """Return the charge of a step to the budget that a release's steps share.
+    """Return the charge of a step, if the steps of a release share a budget.
 
     The result is the same as the result of `charge`, except within (epsilon, delta). Within
     (epsilon, delta), a step is charged its declared amount, so the epsilons and the deltas of the
@@ -269,7 +269,7 @@ def sum_charges(charges: Iterable[Charge]) -> Charge:
 
 
 def unspent_charge(budget: Budget, spent: Charge) -> Charge:
-    """Return the amount of each parameter of a budget that is not spent.
+    """Return the unspent amount of each parameter of a budget.
 
     No parameter is below zero.
 
@@ -343,7 +343,7 @@ def has_late_delta(charges: Sequence[Charge]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DividedCharges:
-    """The charges to an (epsilon, delta) budget in two groups.
+    """The charges to an (epsilon, delta) budget, divided into two groups.
 
     Attributes:
         summed: the sum of the epsilons and of the deltas of the first charges, up to the first
@@ -356,7 +356,7 @@ class _DividedCharges:
 
     @property
     def has_late_delta(self) -> bool:
-        """Whether a composed charge has its own delta; no budget covers such a charge."""
+        """Whether a composed charge has its own delta, which no budget covers."""
         return any(amount.has_own_delta for amount in self.composed)
 
     @property
@@ -379,7 +379,7 @@ def _divide_charges(charges: Sequence[Charge]) -> _DividedCharges:
 
 
 def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
-    """Return the amount of a budget that the next release can spend, at least 0.
+    """Return how much of a budget the next release can spend, at least 0.
 
     Args:
         budget: the budget of the data set.

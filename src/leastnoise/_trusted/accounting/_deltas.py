@@ -51,7 +51,7 @@ NEGLIGIBLE_EXPONENT = 7000
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """Two decimal contexts, one rounding down and one rounding up.
+    """A pair of decimal contexts: one rounds down, and one rounds up.
 
     Both contexts have the same number of digits.
 

@@ -29,7 +29,7 @@ _MOST_TERM = 2**56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """The noise and the threshold by which a search releases keys.
+    """The noise and the threshold with which a search decides about keys.
 
     A key that no unit has gets no noise.
 
@@ -141,7 +141,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 
 
 def _ranges_of_lone_keys(max_keys: int) -> Iterator[tuple[int, int]]:
-    """Divide the range from 0 to ``max_keys``; yield the ends of each part.
+    """Divide the range from 0 to ``max_keys`` into parts, and yield their ends.
 
     Each number in the range is a possible number of keys that one unit has and no other unit has.
     """

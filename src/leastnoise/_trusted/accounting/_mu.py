@@ -237,6 +237,6 @@ def _rank(number: Fraction, per_octave: int) -> int:
 
 
 def _number_of_rank(rank: int, per_octave: int) -> Fraction:
-    """Return the number of a rank; the number 1 has the rank 0."""
+    """Return the number that has a rank; the number 1 has the rank 0."""
     octave, beyond = divmod(rank, per_octave)
     return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave

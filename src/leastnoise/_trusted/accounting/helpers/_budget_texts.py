@@ -100,7 +100,7 @@ def left_text(budget: Budget, available: Charge) -> str:
 
 
 def limit_text(budget: Budget, period: str = "", share: str = "") -> str:
-    """Format a budget, its period and the share it is for as text, rounded down.
+    """Format a budget, its period and its share as text, rounded down.
 
     Args:
         budget: the budget.

@@ -67,7 +67,7 @@ def _normal_tail(x: float) -> float:
 
 
 def _gaussian_delta(epsilon: float, mu: float) -> float:
-    """Return the delta of Gaussian noise by the equation of `_deltas`."""
+    """Return the delta of Gaussian noise, with the equation in `_deltas`."""
     if mu == 0:
         return 0.0
     a = epsilon / mu - mu / 2
@@ -79,7 +79,7 @@ def _gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def _mills_ratio(x: float) -> float:
-    """Return the normal tail over the normal density, for x of at least 0."""
+    """Return the normal tail divided by the normal density, for x at least 0."""
     if x < 25:
         return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
     return 1 / (x + 1 / (x + 2 / (x + 3 / x)))
