@@ -36,7 +36,7 @@ MOST_CHARACTERS = 4000  # characters of a message, so that no value fills the sc
 
 
 class LeastNoiseError(Exception):
-    """Base of every error that this package raises on purpose.
+    """The base class of every error that this package raises on purpose.
 
     If a message is very long, its middle is omitted.
     """

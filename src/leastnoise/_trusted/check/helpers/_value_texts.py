@@ -20,9 +20,9 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 
 
 class Message(str):
-    """A message that stores its template and values, so it can be translated.
+    """A message that stores its template and its values for translation.
 
-    A page finds its translation by the template.
+    Pages look up the translation of a message by its template.
     """
 
     __slots__ = ("template", "values")
@@ -31,7 +31,7 @@ class Message(str):
 
 
 def message(template: str, **values: object) -> Message:
-    """Fill the names in braces of a template, and return the message.
+    """Replace the names in braces of a template by values; return the message.
 
     Unlike a format string, a template uses only the text of a value.
 
