@@ -31,7 +31,7 @@ _STRANGE = {"Cc", "Cs"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepTable:
-    """The cells of numbers in steps of equal width.
+    """The cells of numbers, if all cells have the same width.
 
     The cell of a number from ``low`` to ``high`` is the number of whole steps from ``origin`` to
     it.
@@ -121,7 +121,7 @@ class ThresholdTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextTable:
-    """The cells of listed texts.
+    """The cells of texts that are listed one by one.
 
     Attributes:
         cells: the cell of each text, in the form in which the reading compares texts. Texts that
@@ -144,7 +144,7 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """A condition on texts that cannot be listed beforehand.
+    """The condition that a text must satisfy if texts cannot be listed.
 
     No text has a cell yet.
 
@@ -158,7 +158,7 @@ class KeyTable:
         object.__setattr__(self, "max_length", whole("max_length", self.max_length, 1))
 
     def allows(self, text: str) -> bool:
-        r"""Return whether a text may be a key; only the text itself decides.
+        r"""Return whether a text may be a key, which depends only on the text.
 
         Args:
             text: the text after reading; it is not a null.

@@ -389,7 +389,7 @@ def _checked_kinds(
 def _checked_measures(
     measures: Mapping[str, Measure] | None, kinds: Mapping[str, Kind]
 ) -> tuple[tuple[str, Measure], ...]:
-    """Return the measures with their names.
+    """Return the measures by their names, and raise for unusable measures.
 
     Raises:
         InputError: they do not fit the attributes.
@@ -428,7 +428,7 @@ def _check_groups(name: str, unit_count: UnitCount, kinds: Mapping[str, Kind]) -
 
 
 def _kind_advice(value: object) -> str:
-    """Return advice for a value that is not a kind of attribute, or ""."""
+    """Return advice for the user of a value that is not a kind, or ""."""
     if isinstance(value, Measure):
         return "Name the measure in measures={...}."
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:

@@ -342,7 +342,7 @@ def _group_cells(groups: Groups) -> tuple[int, ...]:
 
 @dataclass(frozen=True, init=False, repr=False)
 class UnitTotal(PerUnit):
-    """A numeric column, added up for each privacy unit and then clipped.
+    """A numeric column that is added up for each privacy unit, then clipped.
 
     The values of a unit are added up in each cell of some attributes, and each total is clipped.
     If values have heavy tails, clipping totals loses far less of the sum than bounding the rows of
@@ -607,7 +607,7 @@ class DeviationProduct(Measure):
 
 
 def _checked_measures(name: str, measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    """Return measures as a tuple; raise unless distinct and of class `Measure`."""
+    """Return a tuple of measures; raise unless distinct and of class `Measure`."""
     listed = tuple(measures)
     is_of_rows = all(type(measure) is Measure for measure in listed)
     if not listed or not is_of_rows or len(set(listed)) < len(listed):

@@ -99,7 +99,7 @@ class Reading:
             )
 
     def form(self, text: str) -> str:
-        """Normalise a text, for the comparison with categories.
+        """Normalise a text, so that it can be compared with categories.
 
         >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
         'straße'

@@ -83,17 +83,17 @@ class Kind(ABC):
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
-        """Levels that the attribute has without a declaration."""
+        """The levels that the attribute has even if none is declared."""
         return ()
 
     @property
     def published(self) -> int:
-        """The number of cells that are published: all but the hidden one."""
+        """The number of published cells, which are all cells but the hidden cell."""
         return self.size - self.hidden
 
     @property
     def may_drop(self) -> bool:
-        """Whether some values of the column drop their row.
+        """Whether some values of the column cause their rows to be dropped.
 
         A value can drop its row if a policy of the attribute is ``"drop"`` and the attribute is not
         declared complete.
@@ -152,7 +152,7 @@ class Kind(ABC):
         return {}
 
     def cell_of_number(self, _number: Fraction) -> int | None:
-        """Return the cell of an exact number, or None."""
+        """Return the cell of an exact number; None if it has no cell."""
         return None
 
     @property
@@ -286,7 +286,7 @@ def _checked_reading(reading: object) -> Reading:
 
 
 def further_labels(null: str, outside: str) -> tuple[str, ...]:
-    """Return the labels of the further cells that the two policies add.
+    """Return the labels of the cells that the policies for nulls and outside add.
 
     >>> further_labels("cell", "other")
     ('other', '(null)')
@@ -344,7 +344,7 @@ def check_bound(name: str, value: Exact) -> Fraction:
 
 
 def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
-    """Convert attributes in any allowed form to pairs of name and unchecked kind."""
+    """Convert attributes in any allowed form to pairs of a name and a kind."""
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)

@@ -88,7 +88,7 @@ class CellNames:
         return self.of_number(number)
 
     def cells(self, description: str, values: Iterable[object]) -> list[int]:
-        """Return the numbers of the cells that values name.
+        """Return the numbers of the cells that are named by some values.
 
         Args:
             description: the name, for messages, of the part of the query that these cells belong

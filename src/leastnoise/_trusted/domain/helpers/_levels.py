@@ -27,7 +27,7 @@ _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numb
 
 
 def checked_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Return a table of a spec as a dictionary; raise if a key is not allowed.
+    """Return a spec's table as a dictionary; raise if a key is not allowed.
 
     >>> checked_keys("[source]", {"path": "a.csv"}, ["path", "null"])
     {'path': 'a.csv'}
@@ -78,7 +78,7 @@ class Level:
 
 
 def level_of_groups(name: str, groups: Iterable[Label]) -> Level:
-    """Build a level from the label of each cell's group, in the order of cells."""
+    """Build a level from a list with the group label of each cell."""
     group_of_cell = tuple(groups)
     numbers = {label: number for number, label in enumerate(dict.fromkeys(group_of_cell))}
     return Level(name, tuple(numbers), tuple(map(numbers.__getitem__, group_of_cell)))
@@ -241,7 +241,7 @@ def _groups_by_cell(
 
 
 def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
-    """Raise if names of groups are neither texts nor whole numbers, or clash.
+    """Raise if a group's name is neither text nor whole number, or names clash.
 
     Two names clash if they have the same text.
     """
