@@ -111,7 +111,7 @@ def exact_marginals(
 def _marginals_of_counted_tables(
     domain: Domain, counted: Counted, attribute_sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Yield marginals that are sums of tables counted by a database (A5)."""
+    """Yield marginals by summing tables that a database has counted (A5)."""
     for attributes in attribute_sets:
         sufficient = [
             names
@@ -131,7 +131,7 @@ def _marginals_of_rows(
     attribute_sets: Iterable[tuple[str, ...]],
     values: Values | None,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Count marginals of rows; count several in one pass if that is cheaper (A3).
+    """Count marginals; count several in one pass over rows if cheaper (A3).
 
     Args:
         domain: the domain of the rows.
@@ -184,7 +184,7 @@ def _attribute_set_batches(
 def _sum_out(
     counts: IntArray, axes: Sequence[Hashable], requested_axes: Sequence[Hashable]
 ) -> IntArray:
-    """Sum a table of counts over all axes but the requested ones (A3).
+    """Sum a table of counts over all axes that are not requested (A3).
 
     The result is a flat array, in row-major order of ``requested_axes``.
 

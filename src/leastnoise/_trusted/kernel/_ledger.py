@@ -66,7 +66,7 @@ _LONGEST_TIMEOUT = 86400  # seconds, one day
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
-    """The budget of one data set, in a file.
+    """The record of one data set's budget and of its charges, in a file.
 
     `Ledger.create` or `Ledger.open` returns one; any number of processes may share the file.
 
@@ -121,7 +121,7 @@ class Ledger:
     def create(
         cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0
     ) -> "Ledger":
-        """Create the ledger of a data set, with nothing spent.
+        """Create the ledger of a data set, in which nothing is spent yet.
 
         Args:
             path: the new file; its folder must exist.
@@ -193,7 +193,7 @@ class Ledger:
         )
 
     def running(self, reserved_bytes: int = 0) -> AbstractContextManager[str]:
-        """Lock a new run of a release for a ``with`` block; yield its identifier.
+        """Lock a new run of a release in a ``with`` block; yield the run's id.
 
         The lock is held until the ``with`` block or the process ends. The block receives the
         identifier of the run.
@@ -640,7 +640,7 @@ class Ledger:
         return not is_same_period(period, entry.reserved_on, today())
 
     def _entry(self, content: LedgerContent, release: Entry | Receipt) -> Entry:
-        """Return the entry of a release, from the content of the file.
+        """Find the entry of a release in the content of the file.
 
         Raises:
             LedgerError: the release belongs to another ledger.
@@ -798,7 +798,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Return the exact sum of the charges of all entries, in every state.
+        """Return the exact sum of the charges of all entries, whatever their state.
 
         If the budget has periods, only the charges of the present period are added; for a share,
         only the charges of the share are added.
@@ -829,7 +829,7 @@ class Ledger:
         )
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the budget in force, then the budget of the share.
+        """Return the whole budget in force and, if there is one, the share's budget.
 
         Each budget comes with the amount that has been spent from it.
 
@@ -917,7 +917,7 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Return labels and texts for the display of a ledger.
+    """Return the labels and texts that are shown when a ledger is displayed.
 
     The method never raises an error, because debuggers call it to show the object. If the file
     cannot be read, the last fact states the reason.
@@ -947,7 +947,7 @@ def _check_path(path: str | os.PathLike[str]) -> None:
 
 
 def _checked_seconds(timeout: float) -> float:
-    """Return a waiting time in seconds.
+    """Return a waiting time in seconds; raise if it is out of range.
 
     Raises:
         InputError: the time is out of range.

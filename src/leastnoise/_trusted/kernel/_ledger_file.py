@@ -234,7 +234,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 
 
 def hash_row(row: Sequence[object]) -> str:
-    """Return the SHA-256 of the unchanging values of a row, in hexadecimal.
+    """Return the hexadecimal SHA-256 of a row's values that never change.
 
     The digest detects a flipped bit on the disk; it does not prevent forgery.
     """
@@ -380,7 +380,7 @@ def read_content(connection: sqlite3.Connection, path: Path) -> LedgerContent:
 def _entry_of_row(
     row: tuple[object, ...], previous_digest: str, budget: Budget, path: Path
 ) -> Entry:
-    """Return the entry of a row of the file; raise if the row is damaged."""
+    """Convert a row of the file to an entry; raise if the row is damaged."""
     values: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
@@ -475,7 +475,7 @@ class Limit:
 
 
 def budgets_in_force(content: LedgerContent) -> tuple[dict[str, Budget], str]:
-    """Return the budget in force of each share, and the period of the budgets.
+    """Return the budget of each share now, and the period of the budgets.
 
     The whole budget has the name "".
     """
@@ -652,7 +652,7 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
 
 
 def _sqlite_error_message(path: Path, timeout: float, error_name: str) -> str:
-    """Return the message for an SQLite error with this name."""
+    """Return the message for the user about an SQLite error of this name."""
     locked = (
         f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try "
         "again when that process has finished."

@@ -33,7 +33,7 @@ _BATCH_ROWS = 2**18  # queries measured in one batch: a few MiB of answers and n
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """Raise unless a table has the domain and the privacy unit of a plan (K2).
+    """Raise unless a table was read with a plan's domain and privacy unit (K2).
 
     Args:
         domain: the domain of the plan.
@@ -216,7 +216,7 @@ def _apply_blocks(
     pending: Sequence[tuple[int, IntArray]],
     operator_groups: Sequence[int],
 ) -> Iterator[tuple[int, IntArray]]:
-    """Yield each pending block's index, and its exact answers times the grid.
+    """Yield the index and the exact answers, times the grid, of pending blocks.
 
     Blocks of one operator group are computed in one batch. The answers are flat, in row-major
     order.
@@ -276,7 +276,7 @@ def _add_noise(
 
 
 def _scalar_if_equal(terms: IntArray) -> int | IntArray:
-    """Return an array, or a single number if all its entries are equal.
+    """Return an array unchanged, or one number if all its entries are equal.
 
     The samplers are faster if they get a single number for all draws.
     """

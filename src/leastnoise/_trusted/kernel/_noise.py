@@ -162,7 +162,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
 
 def draw_far_geometric(entropy: Entropy) -> int:
-    """Draw a geometric number of at least 128, for the table's last cell (L2).
+    """Draw a geometric number that is at least 128, the table's last cell (L2).
 
     The draw is exact, because the geometric distribution has no memory.
     """
@@ -328,7 +328,7 @@ def _toss_acceptance(
 
 
 def _draw_part_numbers(parts_per_sigma: int, k: Words, entropy: Entropy) -> Words:
-    """Replace the table's last part number by exact draws, in place (G0).
+    """Replace part numbers that the table cuts off by exact draws, in place (G0).
 
     The last part number represents 8 standard deviations or more.
     """

@@ -70,7 +70,7 @@ class ClosedPeriods:
 
 
 def has_total_bound(measurements: Measurements, along: str) -> bool:
-    """Return whether the rows of a unit are bounded separately over all periods.
+    """Return whether there is a separate bound on a unit's rows in all periods.
 
     In this case, the rows that a unit has used in earlier periods must be known when a period is
     closed (P2).
@@ -241,7 +241,7 @@ def close_period(
 
 
 def _rows_used_after_closing(table: Table, closed_before: ClosedPeriods) -> UsedRows:
-    """Return the rows that units have used after the next period is closed (P2).
+    """Return the record of used rows after the next period is closed (P2).
 
     Raises:
         InputError: the table was read with another record of the rows used before.
@@ -315,7 +315,7 @@ def answers_of_last_period(
 
 
 def fingerprint_measurements(measurements: Measurements, along: str, late: str) -> str:
-    """Return a fingerprint of the answers of measurements (P4).
+    """Return a fingerprint that identifies measurements by their answers (P4).
 
     The fingerprint covers the answers to fixed test counts, and the noise scales.
 
@@ -365,7 +365,7 @@ def fingerprint_measurements(measurements: Measurements, along: str, late: str) 
 
 
 def required_table_keys(measurements: Measurements) -> list[TableKey]:
-    """Return the keys of the tables that the measurements need.
+    """Return the keys of the tables from which measurements are computed.
 
     No key occurs twice.
 

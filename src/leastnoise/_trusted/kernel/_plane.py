@@ -69,7 +69,7 @@ class LeastCost:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def penalty_and_scale(self, cell_count: int, neighbour_distance: int) -> tuple[int, int, int]:
-        """Return the penalty, and the numerator and denominator of the noise scale.
+        """Return the penalty, and the noise scale's numerator and denominator.
 
         The penalty and the scale are in multiples of 1 / GRID.
 
@@ -126,7 +126,7 @@ class LeastCost:
 
 
 def order_counts_by_tree(counts: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Clip counts and order them by the block tree; return the tree too (C1).
+    """Clip counts, and order them by the tree of blocks; also return it (C1).
 
     The shape is public, and a wrong shape is refused. The counts are private: they are clipped to
     the range of exact arithmetic, and no value raises an error. The blocks of a line are aligned

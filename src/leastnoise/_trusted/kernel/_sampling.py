@@ -63,7 +63,7 @@ def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
 def uniform_below(
     bound: Scale, largest: int, count: int, entropy: Entropy
 ) -> tuple[Words, BoolArray]:
-    """Draw integers from [0, bound), and return which are to be accepted (D3).
+    """Draw integers from [0, bound); return them and which to accept (D3).
 
     Args:
         bound: uint64, from 1 to 2^56: one bound (shape ()), or one bound for each draw.
@@ -210,7 +210,7 @@ class LazyReals:
     _further: dict[int, list[int]] = field(default_factory=dict)
 
     def word(self, i: int, position: int, entropy: Entropy) -> int:
-        """Return 64 binary digits of the i-th real, from digit 64 * position on.
+        """Return the 64 binary digits of a real that begin at digit 64 * position.
 
         Calls with the same arguments return the same digits.
         """
@@ -239,7 +239,7 @@ class LazyReals:
         return heads
 
     def _below(self, i: int, entropy: Entropy) -> bool:
-        """Toss the coin of one real.
+        """Toss a coin whose probability is the real with this index.
 
         The first 64 digits of the real and of the uniform number are equal (B2).
         """

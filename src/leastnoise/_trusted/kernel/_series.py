@@ -92,7 +92,7 @@ _CHANGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseContract:
-    """The domain, the steps and the budget to which a release commits itself.
+    """The domain, steps and budget that a release declares before it is paid.
 
     Args:
         domain: the domain over which the rows are encoded.
@@ -452,7 +452,7 @@ class Series(Immutable):
         return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Search for the keys of an attribute; the step costs the whole budget.
+        """Search for the keys of an attribute, a step that costs the whole budget.
 
         Args:
             search: the search, with its noise and threshold.
@@ -704,7 +704,7 @@ def row_allowance(
 
 
 def _owner_of_file(receipt_id: str, measurements_fingerprint: str) -> str:
-    """Return the text that names a series as owner of its private file."""
+    """Return the text that identifies the series to which a private file belongs."""
     return f"{receipt_id} {measurements_fingerprint}"
 
 
@@ -721,7 +721,7 @@ def _private_state(series: Series) -> _PrivateState:
 def _state_for_adaptive_step(
     series: Series, step_name: str, step: object, step_class: type
 ) -> _PrivateState:
-    """Return the private state of a series that allows an adaptive step.
+    """Return a series' private state; raise unless adaptive steps are allowed.
 
     Args:
         series: the series that takes this step next.

@@ -57,9 +57,9 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 
 def outcome_from_text(text: str) -> Fraction | FoundKeys:
-    """Read the outcome of a choice or of a search for keys from its text.
+    """Parse the outcome of a choice, or of a search for keys, from its text.
 
-    `answers_from_text` reads the text of measurements.
+    For the answers to measurements, use `answers_from_text`.
     """
 
     def reader(value: Any) -> Fraction | FoundKeys:
@@ -84,7 +84,7 @@ def cells_from_text(text: str, group_count: int, cell_count: int) -> IntArray:
     """
 
     def reader(value: Any) -> IntArray:
-        """Return the chosen cells of the JSON value.
+        """Return the chosen cells that a JSON value represents.
 
         Raises:
             ValueError: the chosen cells are impossible.
