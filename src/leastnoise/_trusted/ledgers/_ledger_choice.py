@@ -387,7 +387,7 @@ def _check_can_be_created(ledger: Path) -> None:
 
 
 def read_receipt(release: Path) -> dict[str, str]:
-    """Return the receipt in the manifest of a release, as texts by key.
+    """Return the receipt in a release's manifest, as a mapping of texts.
 
     The result is empty if the file is not a manifest. Entries that are not texts are left out, so
     that a damaged file cannot prevent the comparison of the other entries. Only the number of steps
