@@ -46,11 +46,11 @@ class Sealed(np.ndarray[Any, Any]):
         raise AttributeError("a sealed array cannot be resized")
 
     def __setstate__(self, _state: object) -> None:
-        """Refuse the memory, shape and type of another array."""
+        """Refuse a new state, which would replace the memory, shape and type."""
         raise AttributeError("a sealed array cannot be restored from a state")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and unpickle by making a new sealed array."""
+        """Make copies and unpickled objects new sealed arrays."""
         return sealed_copy, (np.array(self),)
 
     def __array_wrap__(
@@ -125,7 +125,7 @@ class Operator(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of cells, the columns of the matrix."""
+        """The number of cells, which are the columns of the matrix."""
 
     @property
     def rows(self) -> int:

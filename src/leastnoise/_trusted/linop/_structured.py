@@ -23,7 +23,7 @@ from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEqu
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """The Helmert contrasts of cells, which are orthogonal.
+    """The Helmert contrasts of cells, whose rows are orthogonal.
 
     Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next cell.
 
@@ -96,7 +96,7 @@ class Haar(Sized):
 
     @property
     def absolute(self) -> Tree:
-        """The tree of the absolute values of the rows.
+        """The tree whose rows are the absolute values of the rows.
 
         Each row is the sum over a block of cells. The block of the first row contains all cells.
         The other blocks contain the cells of one difference each.

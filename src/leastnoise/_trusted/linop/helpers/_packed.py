@@ -86,7 +86,7 @@ def noisy_array_to_json_text(array: SignedArray) -> str:
 
 
 def array_from_json(value: Mapping[str, Any], max_size: int = MOST_UNPACKED) -> IntArray:
-    """Read an int64 array from a JSON value of this module.
+    """Read an int64 array from a JSON value that this module wrote.
 
     An array of more than ``max_size`` numbers is refused before it is unpacked.
     """

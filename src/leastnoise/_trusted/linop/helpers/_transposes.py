@@ -33,7 +33,7 @@ def _(operator: Identity, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: DiagonalAndRows, y: Array) -> Array:
-    """Return the scaled values plus the products of the other rows."""
+    """Add the scaled values and the transposed products of the dense rows."""
     scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
     return scaled + multiply_first_axis(operator.below.T, y[operator.size :])
 
