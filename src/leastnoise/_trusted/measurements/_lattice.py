@@ -67,7 +67,7 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
 
 
 def count_tables_up_to(cells: int, largest_positive: int) -> WholeNumbers:
-    """Return an array of `count_tables` for many values of P and Q.
+    """Return the results of `count_tables` for many values of P and Q.
 
     With m = ``largest_positive``, P has all values up to m, and Q all values up to m / 2. The shape
     is (m + 1, m // 2 + 1); the recurrence of J2 gives the array row by row.
@@ -156,14 +156,14 @@ def draw_tables(table_sizes: Sequence[int], norm: int, draw_below: Below) -> lis
 
 
 def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int:
-    """Draw the total that all tables have in common (J5).
+    """Draw the common total of a list of tables (J5).
 
     The probability of each total is proportional to the number of points with this total.
     """
     tables = Counter(table_sizes)
 
     def points(size: int, total: int) -> int:
-        """Return the number of tables of this size with this total and bounded norm."""
+        """Return how many tables of this size have this total and a bounded norm."""
         if norm < total:
             return 0
         common = (norm - total) // 2

@@ -171,7 +171,7 @@ class Factor:
 
     @property
     def even(self) -> bool:
-        """Whether all queries have the same noise scale."""
+        """Whether all queries of the factor have the same noise scale."""
         return self.row_weights is None and not isinstance(self.operator, Contrasts)
 
     @property
@@ -274,7 +274,7 @@ class Block:
 
 
 def _repeated_outer_product(parts: Sequence[IntArray], copies: int) -> IntArray:
-    """Return the flattened outer product of arrays, repeated ``copies`` times."""
+    """Flatten the outer product of arrays, and repeat it ``copies`` times."""
     whole_product = np.ones(copies, dtype=np.int64)
     for part in parts:
         whole_product = np.multiply.outer(whole_product, part).reshape(-1)
@@ -336,11 +336,11 @@ class Measurements:
         self.check_k_norm_groups()
 
     def _factor_objects(self) -> dict[int, Factor]:
-        """Return each factor object of the blocks by its `id`."""
+        """Return the distinct factor objects of the blocks, by their `id`."""
         return {id(factor): factor for block in self.blocks for factor in block.factors}
 
     def _check_factor(self, factor: Factor) -> None:
-        """Raise unless the domain has the attributes and the cells of a factor."""
+        """Raise unless a factor fits attributes of the domain and their cells."""
         if not all(name in self.domain.names for name in factor.attributes):
             raise self._attributes_error(factor.attributes)
         cells = math.prod(map(self.domain.cells, factor.attributes))
@@ -359,8 +359,8 @@ class Measurements:
     def _group_blocks(self) -> tuple[tuple[Block, ...], ...]:
         """Return the blocks in groups that differ only in their attributes.
 
-        Raises InputError for a block that repeats an attribute, or has another order than the
-        domain.
+        An InputError is raised for a block that repeats an attribute, or whose attributes are not
+        in the order of the domain.
         """
         positions = {name: index for index, name in enumerate(self.domain.names)}
         objects = self._factor_objects()
@@ -411,7 +411,7 @@ class Measurements:
 
     # J1
     def _check_k_norm_group(self, group: Sequence[int]) -> None:
-        """Raise unless blocks may share one draw of K-norm noise."""
+        """Raise unless a group of blocks may share one draw of K-norm noise."""
         blocks = [self.blocks[index] for index in group]
         if self.noise is not Noise.DISCRETE_LAPLACE or self.grid != 1:
             raise refuse(
@@ -543,7 +543,7 @@ class Measurements:
             )
 
     def _check_unit_amounts(self, block: Block) -> None:
-        """Raise if a sum of amounts of units has limits, or if rows are the units."""
+        """Raise if a sum of units' amounts has limits, or if every row is a unit."""
         if self.privacy.unit_column is None:
             excluded = "rows"
         elif block.limits is not None:
@@ -637,7 +637,7 @@ class Measurements:
         )
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that the queries need.
+        """Return the attributes and measures that must be read for the queries.
 
         Both are in the order of the domain.
         """

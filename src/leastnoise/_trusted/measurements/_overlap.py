@@ -164,7 +164,7 @@ def _inner_products(
 
 
 def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the cell counts of a factor's attributes; 1 for other attributes."""
+    """Return each attribute's number of cells; 1 if it is not in the factor."""
     return tuple(size if name in factor.attributes else 1 for name, size in cell_counts.items())
 
 

@@ -69,9 +69,9 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 class _CostColumn:
     """The p-th powers of the amounts that a row adds, by the row's cell.
 
-    An object has the largest power, and the array of all powers if they differ. The column of a
-    block is the product of several such objects. Two objects of one block share an attribute only
-    if one of the two is constant.
+    An object stores the largest of these powers and, if they differ, the array of all powers. The
+    column of a block is the product of several such objects. Two objects of one block share an
+    attribute only if one of the two is constant.
     """
 
     attributes: tuple[str, ...]
@@ -268,7 +268,7 @@ def _bounds_in_cells(plan: Measurements, part: Measurements) -> list[_RowsInCell
 
 
 def _shift_bound(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Bound |shift|_p^p, the change of the answers by all rows of a unit (M1).
+    """Bound |shift|_p^p, where the shift is a unit's change of the answers (M1).
 
     The shift is divided by the noise scales.
     """
@@ -292,7 +292,7 @@ def _shift_bound(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> F
 
 
 def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
-    """Return a bound on |shift|_p^p of a replaced unit for each attribute (S8).
+    """Return, by attribute, bounds on |shift|_p^p of a replaced unit (S8).
 
     Each bound adds up the unit's changes in each cell of one attribute.
 
@@ -669,7 +669,7 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
 def _largest_spread_form(
     apart: Fraction, together: Fraction, rows: int, rows_in_cell: int
 ) -> Fraction:
-    """Return the largest apart * q(s) + together * s^2 for s up to rows (S3).
+    """Return the maximum of apart * q(s) + together * s^2 for s <= rows (S3).
 
     Here q(s) is the largest sum of squared cell counts of s rows, if a cell has at most
     ``rows_in_cell`` rows.
@@ -685,7 +685,7 @@ def _largest_spread_form(
 
 
 def _largest_squared_rows(rows: int, rows_in_cell: int) -> int:
-    """Return the largest sum over cells of the squared number of rows (S2)."""
+    """Return the largest sum of squared numbers of rows in cells (S2)."""
     full_cells, remainder = divmod(rows, rows_in_cell)
     return full_cells * rows_in_cell**2 + remainder**2
 
@@ -774,7 +774,7 @@ def shift_bound_by_cell(
 def _laplace_shift_by_cell(
     groups: Sequence[tuple[Fraction, list[int]]], weight_sum: Fraction
 ) -> Fraction:
-    """Bound the shift of groups of blocks under Laplace noise, in common cells (S5).
+    """Bound the shift of groups of blocks together, under Laplace noise (S5).
 
     Args:
         groups: for each group, the bound on its shift in one cell, and the L1 norms of its columns.

@@ -16,7 +16,7 @@ from leastnoise._trusted.measurements._measurements import Factor, Limits, Measu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Noisy answers of measured queries.
+    """The noisy answers to the measured queries.
 
     Args:
         measurements: the measured queries.
@@ -49,7 +49,7 @@ class Observation:
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
-    """Convert measurements to a JSON value, equal for equal measurements."""
+    """Convert measurements to a JSON value; equal measurements give equal values."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
     blocks = []
