@@ -473,7 +473,7 @@ def by_parts(
         names = list(dict.fromkeys(name for name, _ in encoders))
 
         def prepared(part: Part) -> Chunk[Any]:
-            """Convert a part to columns, and run the first step of each encoder."""
+            """Convert a part to columns, and run the first step of every encoder."""
             rows, columns, malformed = part()
             column = dict(zip(names, columns, strict=True))
             prepared_columns = []

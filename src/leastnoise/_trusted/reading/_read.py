@@ -1,7 +1,7 @@
 """Read a source into a table of encoded rows, of keys, or of unit sizes.
 
-Rows are encoded one by one (E4, E5 of PROOFS-reading.md). The module also counts keys that cannot
-be listed beforehand (E9), and the rows of each unit (E15).
+Each row is encoded separately (E4, E5 of PROOFS-reading.md). The module also counts keys that
+cannot be listed beforehand (E9), and the rows of each unit (E15).
 
 If a source is joined, its rows also have the columns of their partner, a row of a second table
 (E10).
@@ -1357,7 +1357,7 @@ class PartnerRows:
         self._row[:-1][self.times > 1] = SEVERAL
 
     def of(self, key_column: Column) -> IntArray:
-        """Return each row's partner: its position, or `NONE` or `SEVERAL`."""
+        """Return the position of each row's partner, or `NONE` or `SEVERAL`."""
         return self._row[self._find(key_column)]
 
     def beside(self, partners: IntArray) -> list[IntArray]:

@@ -558,7 +558,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
-    """Return SQL for a product or square of amounts, from its factors' amounts.
+    """Return SQL for a product or square of amounts, from SQL of the amounts.
 
     The result is None if rows must be read. Rows must be read in two cases: a factor has no SQL; or
     products are divided, because engines have no common operator for this.

@@ -519,7 +519,7 @@ class _SeriesRows:
         return self.periods >= self._before.periods
 
     def digests(self, numbers: UnitNumbers) -> tuple[bytes, ...]:
-        """Return the digest of each unit; a series identifies the unit by it.
+        """Return the digest of each unit, by which a series identifies the unit.
 
         The digests are in the order of the unit numbers.
         """

@@ -476,7 +476,7 @@ def _seconds_of_match(match: re.Match[str], century: int) -> tuple[int, bool]:
 
 
 def is_counted_in_utc(counted_in: str) -> bool:
-    """Return whether numbers of a unit count from 1970 in UTC.
+    """Return whether numbers in a unit count the time since 1970 in UTC.
 
     >>> is_counted_in_utc("epoch_s"), is_counted_in_utc("excel")
     (True, False)
