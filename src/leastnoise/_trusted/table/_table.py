@@ -325,7 +325,7 @@ class Table(Immutable):
         unit_column: str | None = None,
         max_rows: int = 1,
     ) -> "Table":
-        """Return a handle on private keys and the number of units that have each.
+        """Return a handle on private keys, with the number of units of each key.
 
         Args:
             domain: a domain in which the attribute is `Unknown`.
@@ -454,7 +454,7 @@ def _checked_counting(
     measures: Mapping[str, Measure],
     sums: Mapping[str, Values],
 ) -> Values:
-    """Check which rows count as rows, and return the column (T6).
+    """Check and return the column that states which rows count as rows (T6).
 
     A row that does not count adds 0 to every sum except amounts of units.
     """
