@@ -267,7 +267,7 @@ class _RowCounter:
         return codes
 
     def is_in_some_table(self) -> BoolArray:
-        """Return for each row whether at least one table counts it."""
+        """Return, for each row, whether at least one table counts it."""
         is_inside = np.concatenate(self._inside_chunks)
         if not self._tables:
             return is_inside
@@ -275,17 +275,17 @@ class _RowCounter:
         return is_inside & is_filled
 
     def is_readable(self) -> BoolArray:
-        """Return for each row whether all of its measures are nulls or numbers."""
+        """Return, for each row, whether all of its measures are nulls or numbers."""
         return np.concatenate(self._readable_chunks)
 
     def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yield for each table its attributes and the used rows that it leaves out."""
+        """Yield, for each table, its attributes and the used rows that it omits."""
         for names, in_table in zip(self._tables, self._masks_by_table(), strict=True):
             if any(self._kinds[name].hidden for name in names):
                 yield names, int(np.count_nonzero(used & ~in_table))
 
     def _masks_by_table(self) -> list[BoolArray]:
-        """Return for each table a mask of the rows that have a cell in it."""
+        """Return, for each table, a mask of the rows that have a cell in it."""
         return [np.concatenate(chunks) for chunks in self._filled_chunks]
 
 
@@ -395,7 +395,7 @@ class _ColumnCounter:
         return release_cells
 
     def _number_values_outside(self, column: Column) -> IntArray:
-        """Return for each row the number of its value if it is outside the domain.
+        """Return, for each row, the number of its value if that is outside.
 
         The number is -1 for all other rows.
         """

@@ -652,7 +652,7 @@ def release_series(
 def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Return the CSV blocks to read, and the expected seconds after reading.
+    """Return the number of CSV blocks, and the expected seconds after reading.
 
     The progress line of a notebook uses these numbers. The function does not refuse unusable
     arguments; other functions do so later.
