@@ -507,27 +507,52 @@ class AggregateReader:
             negated = exp.Not(this=exp.Paren(this=inner.copy()))
             yield OperandTerm(Fraction(0), "rows", boxes=self._true(clause, negated, boxes))
             return
-        if isinstance(inner, exp.Neg):
-            yield from self._multiples(node, inner.this, Fraction(-1), boxes)
-            return
-        left_number = constant_number(inner.args.get("this"))
-        right_number = constant_number(inner.args.get("expression"))
-        if isinstance(inner, exp.Mul) and left_number is not None:
-            yield from self._multiples(node, inner.expression, left_number, boxes)
-        elif isinstance(inner, exp.Mul) and right_number is not None:
-            yield from self._multiples(node, inner.this, right_number, boxes)
-        elif isinstance(inner, exp.Div) and right_number:
-            yield from self._multiples(node, inner.this, 1 / right_number, boxes)
+        multiple = self._split_multiple(inner)
+        shift = self._split_shift(inner)
+        if multiple is not None:
+            yield from self._multiples(node, *multiple, boxes)
         elif isinstance(inner, exp.Mul):
             yield self._weighted_term(inner, boxes)
-        elif isinstance(inner, (exp.Add, exp.Sub)) and right_number is not None:
-            sign = -1 if isinstance(inner, exp.Sub) else 1
-            yield from self._shifted(node, inner.this, Fraction(1), sign * right_number, boxes)
-        elif isinstance(inner, (exp.Add, exp.Sub)) and left_number is not None:
-            sign = -1 if isinstance(inner, exp.Sub) else 1
-            yield from self._shifted(node, inner.expression, Fraction(sign), left_number, boxes)
+        elif shift is not None:
+            yield from self._shifted(node, *shift, boxes)
         else:
             self._columns.measure(clause, inner)  # raises
+
+    def _split_multiple(self, inner: Node) -> tuple[Node, Fraction] | None:
+        """Return the operand and the constant of a multiple, or None for another operand."""
+        exp = self.exp
+        if isinstance(inner, exp.Neg):
+            return inner.this, Fraction(-1)
+        if not isinstance(inner, (exp.Mul, exp.Div)):
+            return None
+        left_number = constant_number(inner.this)
+        right_number = constant_number(inner.expression)
+        if isinstance(inner, exp.Mul) and left_number is not None:
+            return inner.expression, left_number
+        if isinstance(inner, exp.Mul) and right_number is not None:
+            return inner.this, right_number
+        if isinstance(inner, exp.Div) and right_number:
+            return inner.this, 1 / right_number
+        return None
+
+    def _split_shift(self, inner: Node) -> tuple[Node, Fraction, Fraction] | None:
+        """Return the operand of a sum with a constant, the operand's sign, and the constant.
+
+        The result is None if neither side of the sum is a constant.
+        """
+        exp = self.exp
+        if not isinstance(inner, (exp.Add, exp.Sub)):
+            return None
+        sign = 1
+        if isinstance(inner, exp.Sub):
+            sign = -1
+        right_number = constant_number(inner.expression)
+        if right_number is not None:
+            return inner.this, Fraction(1), sign * right_number
+        left_number = constant_number(inner.this)
+        if left_number is not None:
+            return inner.expression, Fraction(sign), left_number
+        return None
 
     def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
         """Intersect boxes with the rows that satisfy a condition."""

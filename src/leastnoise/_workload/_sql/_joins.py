@@ -111,17 +111,7 @@ def _write_keys_of_joins(
     joins = select.args.get("joins") or []
     if not joins or not all(map(_is_inner, joins)):
         return
-    where = select.args.get("where")
-    written = [where.this] if where is not None else []
-    written += [join.args["on"] for join in joins if join.args.get("on")]
-    pairs = []
-    others = []
-    for term in (part for node in written for part in _common_terms(node)):
-        pair = _pair_of_source(term, columns, source_joins)
-        if pair is None:
-            others.append(term)
-        else:
-            pairs.append(pair)
+    pairs, others = _pairs_of_keys(select, joins, columns, source_joins)
     tables = {
         node.alias_or_name.lower(): node for node in (select.args["from_"].this, *_tables(joins))
     }
@@ -134,14 +124,7 @@ def _write_keys_of_joins(
     if is_written or assigned is None or len(tables) <= len(joins):
         return
     select.set("from_", exp.From(this=tables[source]))
-    new_joins = []
-    for alias, (source_key, key) in assigned.items():
-        on = exp.EQ(
-            this=exp.column(source_key.this.copy(), table=source),
-            expression=exp.column(key.this.copy(), table=alias),
-        )
-        new_joins.append(exp.Join(this=tables[alias], on=on))
-    select.set("joins", new_joins)
+    select.set("joins", _joins_on_keys(source, tables, assigned))
     select.set("where", None)
     used = [*assigned.values()]
     others += [
@@ -169,6 +152,45 @@ def _is_inner_or_left(join: Node) -> bool:
 def _tables(joins: Sequence[Node]) -> list[Node]:
     """Return the table of each of some joins."""
     return [join.this for join in joins]
+
+
+def _pairs_of_keys(
+    select: Node,
+    joins: Sequence[Node],
+    columns: ColumnReader,
+    source_joins: Sequence[JoinColumns],
+) -> tuple[list[tuple[Node, Node]], list[Node]]:
+    """Return the pairs of equal keys in WHERE and ON, and all other conditions there."""
+    where = select.args.get("where")
+    conditions = []
+    if where is not None:
+        conditions.append(where.this)
+    conditions += [join.args["on"] for join in joins if join.args.get("on")]
+    pairs = []
+    others = []
+    for condition in conditions:
+        for term in _common_terms(condition):
+            pair = _pair_of_source(term, columns, source_joins)
+            if pair is None:
+                others.append(term)
+            else:
+                pairs.append(pair)
+    return pairs, others
+
+
+def _joins_on_keys(
+    source: str, tables: Mapping[str, Node], keys: Mapping[str, tuple[Node, Node]]
+) -> list[Node]:
+    """Return a JOIN of each table with the source, on their keys."""
+    exp = _exp()
+    joins = []
+    for alias, (source_key, key) in keys.items():
+        on = exp.EQ(
+            this=exp.column(source_key.this.copy(), table=source),
+            expression=exp.column(key.this.copy(), table=alias),
+        )
+        joins.append(exp.Join(this=tables[alias], on=on))
+    return joins
 
 
 def _common_terms(node: Node) -> list[Node]:

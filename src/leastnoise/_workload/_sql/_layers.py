@@ -5,7 +5,7 @@ BY region)`` becomes ``SELECT SUM(amount) / COUNT(*) FROM sales GROUP BY region`
 the merged SELECT follow from the covariances of its answers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from leastnoise._workload._sql._column_references import (
     ColumnReader,
@@ -44,31 +44,60 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
         return None
     copy = select.copy()
     copy.set("expressions", [*_without_stars(copy, inner)])
-    aliases = {node.alias.lower(): node.unalias() for node in copy.expressions}
-    for column in [*clause_columns(copy, _OUTER_COLUMNS)]:
+    if not _replace_group_columns(copy, definitions):
+        return None
+    _merge_clauses(copy, inner, groups)
+    if not groups and not any(node.find(exp.AggFunc) for node in copy.expressions):
+        return None  # without an aggregate it would be about rows
+    return copy
+
+
+def _replace_group_columns(select: Node, definitions: Mapping[str, Node]) -> bool:
+    """Replace columns of groups by their expressions, in place; return whether that worked.
+
+    Args:
+        select: the outer query, which is changed.
+        definitions: the expression of each column of the inner query, by its name in lower case.
+    """
+    aliases = {node.alias.lower(): node.unalias() for node in select.expressions}
+    for column in [*clause_columns(select, _OUTER_COLUMNS)]:
         name = column.name.lower()
         is_alias = not column.table and name in aliases
         if is_alias and _is_in_last_order(column):
             continue
         if name not in definitions:
-            return None
+            return False
         replace_column(column, definitions[name])
-    for node in copy.expressions:
+    for node in select.expressions:
         name = node.alias.lower()
         if name in definitions and node.unalias().unnest() != definitions[name].unnest():
-            return None  # the name could mean two columns
+            return False  # the name could mean two columns
+    return True
+
+
+def _merge_clauses(select: Node, inner: Node, groups: Sequence[Node]) -> None:
+    """Give a SELECT the FROM, WHERE and groups of its inner query, in place.
+
+    The conditions on groups are HAVING of the inner query and WHERE of the outer query.
+    """
+    from sqlglot import exp
+
     conditions = [
         clause.this.copy()
-        for clause in (inner.args.get("having"), copy.args.get("where"))
+        for clause in (inner.args.get("having"), select.args.get("where"))
         if clause
     ]
-    copy.set("from_", inner.args["from_"].copy())
-    copy.set("where", inner.args["where"].copy() if inner.args.get("where") else None)
-    copy.set("having", exp.Having(this=exp.and_(*conditions)) if conditions else None)
-    copy.set("group", exp.Group(expressions=groups) if groups else None)
-    if not groups and not any(node.find(exp.AggFunc) for node in copy.expressions):
-        return None  # without an aggregate it would be about rows
-    return copy
+    where = having = group = None
+    if inner.args.get("where"):
+        where = inner.args["where"].copy()
+    if conditions:
+        having = exp.Having(this=exp.and_(*conditions))
+    if groups:
+        group = exp.Group(expressions=groups)
+    select.set("from_", inner.args["from_"].copy())
+    select.set("where", where)
+    select.set("having", having)
+    select.set("group", group)
 
 
 def _are_mergeable(select: Node, inner: Node) -> bool:
