@@ -322,7 +322,7 @@ class JointBlocks:
             if size > _MOST_TURNED:
                 turns.append(None)
                 continue
-            partial = np.zeros((size, size))
+            mean_gram = np.zeros((size, size))
             for factor_of, variance in tables:
                 other_means = [
                     float(diagonals[factor].mean())
@@ -331,23 +331,21 @@ class JointBlocks:
                 ]
                 weight = math.prod(other_means) / variance
                 if name in factor_of:
-                    partial += weight * grams[factor_of[name]]
+                    mean_gram += weight * grams[factor_of[name]]
                 else:
-                    partial += weight * np.ones((size, size))
-            turns.append(np.linalg.eigh(partial)[1])
+                    mean_gram += weight * np.ones((size, size))
+            turns.append(np.linalg.eigh(mean_gram)[1])
         diagonal = np.zeros(self.shape)
         for factor_of, variance in tables:
             term = np.ones(())
             for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                factor = factor_of.get(name)
                 if turn is None:
-                    if name in factor_of:
-                        part = diagonals[factor_of[name]]
-                    else:
-                        part = np.ones(size)
-                elif name in factor_of:
-                    part = np.einsum("ij,ij->j", turn, grams[factor_of[name]] @ turn)
-                else:
+                    part = np.ones(size) if factor is None else diagonals[factor]
+                elif factor is None:
                     part = turn.sum(axis=0) ** 2
+                else:
+                    part = np.einsum("ij,ij->j", turn, grams[factor] @ turn)
                 term = np.multiply.outer(term, part)
             diagonal += term / variance
         return turns, diagonal

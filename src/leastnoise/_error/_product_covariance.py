@@ -82,6 +82,14 @@ _ZERO_PART = 1e-7
 _LEAST_BATCHED_PRODUCTS = 16  # from this number of products on, computing with arrays is faster
 
 
+def _weighted_answers(factor: Factor, answers: FloatArray) -> FloatArray:
+    """Return answers multiplied by squared row weights; the first axis is for the factor's rows."""
+    cube = answers.reshape(factor.operator.rows, -1)
+    if factor.even:
+        return cube
+    return cube * (factor.scaling**2)[:, None]
+
+
 class ProductCells(Cells):
     """Residual components u(tau) of the estimate, computed when first needed.
 
@@ -240,26 +248,34 @@ class ProductCells(Cells):
         shapes: dict[Positions, list[int]] = {(): [len(block_indices)]}
         at = 0
         for factor in block.factors:
-            split: dict[Positions, FloatArray] = {}
             name = factor.attributes[0]
-            leveled = name == self.structure.leveled_attribute
+            is_leveled = name == self.structure.leveled_attribute
+            if not (is_leveled or is_nontrivial(factor)):
+                parts = {
+                    tau: _weighted_answers(factor, flat).sum(axis=0) for tau, flat in parts.items()
+                }
+                continue
             basis = self.structure.bases[name]
-            without_total = leveled or excludes_total(factor.operator)
+            has_total = not (is_leveled or excludes_total(factor.operator))
+            split: dict[Positions, FloatArray] = {}
             for tau, flat in parts.items():
-                cube = flat.reshape(factor.operator.rows, -1)
-                if not factor.even:
-                    cube = cube * (factor.scaling**2)[:, None]
-                if not (leveled or is_nontrivial(factor)):
-                    split[tau] = cube.sum(axis=0)
-                    continue
-                spread_cube = apply_transpose(factor.operator, cube)
-                if not without_total and (only is None or at not in only):
+                spread_cube = apply_transpose(factor.operator, _weighted_answers(factor, flat))
+                if only is None:
+                    needs_mean = True
+                    needs_residual = is_requested or (*tau, at) != every
+                else:
+                    needs_mean = at not in only
+                    needs_residual = at in only
+                if has_total and needs_mean:
                     split[tau] = basis.mean @ spread_cube
-                if at in only if only is not None else is_requested or (*tau, at) != every:
-                    split[*tau, at] = (spread_cube if leveled else basis.residual(spread_cube)).T
+                if needs_residual:
+                    residual = spread_cube
+                    if not is_leveled:
+                        residual = basis.residual(spread_cube)
+                    split[*tau, at] = residual.T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
-            at += leveled or is_nontrivial(factor)
+            at += 1
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
