@@ -107,7 +107,7 @@ def coarsen(
     rule = _read_rounding_rule(**rounding)
     tables = [read_planned_table(path) for path in paths]
     _check_distinct_names(tables)
-    margins = {}
+    margins = None
     if spec_path is not None:
         margins = _expected_margins(spec_path, tables, total)
     expected_seconds = _SECONDS_PER_CELL * sum(len(table.counts) for table in tables)
@@ -117,14 +117,10 @@ def coarsen(
     has_unproved = not all(cell.is_proved for cell in cells)
     summaries = [_summarise_table(table, cells, least_possible_counts) for table in tables]
     if as_json:
-        table_facts: list[dict[str, Any]] = [asdict(summary) for summary in summaries]
-        if spec_path is not None:
-            for facts in table_facts:
-                facts["plan_margin"] = margins[facts["table"]]
         cell_facts = [_cell_json(cell, least_possible_counts) for cell in cells]
-        print_json({"tables": table_facts, "cells": cell_facts})
+        print_json({"tables": _tables_json(summaries, margins), "cells": cell_facts})
     else:
-        _print_summaries(summaries, None if spec_path is None else margins)
+        _print_summaries(summaries, margins)
         _print_disclosed(disclosed)
         if has_unproved:
             click.echo(click.wrap_text(_UNPROVED, 100))
@@ -236,6 +232,19 @@ def _summarise_table(
         disclosed=sum(cell.is_disclosed(least_possible_counts) for cell in hidden),
         fewest_values=min(numbers, default=None),
     )
+
+
+def _tables_json(
+    summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
+) -> list[dict[str, Any]]:
+    """Return each table as a JSON object, with its expected margin if there is a plan."""
+    tables = []
+    for summary in summaries:
+        facts = asdict(summary)
+        if margins is not None:
+            facts["plan_margin"] = margins[summary.table]
+        tables.append(facts)
+    return tables
 
 
 def _cell_json(cell: HiddenCell, least_possible_counts: int) -> dict[str, Any]:

@@ -726,34 +726,9 @@ class ShrunkToModel:
         The risk is an estimate of the tables' squared error, in units of the noise.
         """
         parts = self._parts
-        precision = self._precision
-        random = np.random.default_rng(_SEED)
-        deviation = {
-            tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
-        }
+        measured = self._scaled(parts)
         model = self._model_components(self.mixture)
-
-        def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
-            """Return all moved components in one flat array, in units of their noise."""
-            return np.concatenate(
-                [
-                    np.zeros(0),
-                    *(
-                        math.sqrt(precision[tau]) * some[tau].reshape(-1)
-                        for tau in self._relative_gaps
-                    ),
-                ]
-            )
-
-        def draw_noise() -> dict[Names, FloatArray]:
-            """Return simulated noise of each residual component."""
-            noise = {}
-            for tau, part in parts.items():
-                unit_noise = residual_parts(random.standard_normal(part.shape), tau)[tau]
-                noise[tau] = unit_noise * deviation[tau]
-            return noise
-
-        noises = [draw_noise() for _ in range(_REFITS)]
+        noises = self._simulated_noise()
         refits = map(
             self._model_components,
             self.measured.refitted(
@@ -761,7 +736,7 @@ class ShrunkToModel:
             ),
         )
         noisier = [
-            (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
+            (self._scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)
         ]
         dimension = max(
@@ -770,23 +745,41 @@ class ShrunkToModel:
         candidates = list[tuple[float, float, ConsistentNonNegativeTables]]()
         for step in _STEPS_TO_MODEL:
             tables = self._interpolate_tables(parts, model, step)
-            base = scaled(_components(tables.marginal, self.tables))
-            squares = float(((base - scaled(parts)) ** 2).sum())
+            base = self._scaled(_components(tables.marginal, self.tables))
+            squares = float(((base - measured) ** 2).sum())
             for noise, noisy, refit in noisier:
-                follows = (
-                    scaled(
-                        _components(
-                            self._interpolate_tables(noisy, refit, step).marginal, self.tables
-                        )
-                    )
-                    - base
-                )
+                noisy_tables = self._interpolate_tables(noisy, refit, step)
+                follows = self._scaled(_components(noisy_tables.marginal, self.tables)) - base
                 squares += 2 * float(follows @ noise) / _REFITS
             candidates.append((squares / dimension - 1, step, tables))
         # Stein's estimate is for the published cells: non-negative cells follow less of the noise
         # where cells are empty.
         least, step, tables = min(candidates, key=lambda tried: tried[:2])
         return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
+
+    def _scaled(self, components: Mapping[Names, FloatArray]) -> FloatArray:
+        """Return all moved components in one flat array, in units of their noise."""
+        scaled = [
+            math.sqrt(self._precision[tau]) * components[tau].reshape(-1)
+            for tau in self._relative_gaps
+        ]
+        return np.concatenate([np.zeros(0), *scaled])
+
+    def _simulated_noise(self) -> list[dict[Names, FloatArray]]:
+        """Return several simulations of the noise of each residual component."""
+        precision = self._precision
+        random = np.random.default_rng(_SEED)
+        deviation = {
+            tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in self._parts
+        }
+        simulations = []
+        for _ in range(_REFITS):
+            noise = {}
+            for tau, part in self._parts.items():
+                unit_noise = residual_parts(random.standard_normal(part.shape), tau)[tau]
+                noise[tau] = unit_noise * deviation[tau]
+            simulations.append(noise)
+        return simulations
 
     def _model_components(self, mixture: Mixture) -> dict[Names, FloatArray]:
         """Return the residual components of the tables of a mixture."""

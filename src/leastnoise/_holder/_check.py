@@ -7,7 +7,7 @@ it counts rows exactly as reading encodes them. The contract "only the session r
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,13 +153,7 @@ def count_fit(
     attributes. ``values`` is the number of values outside the domain to list for each column.
     """
     kinds = {name: domain.kind(name) for name in attributes}
-    sums = {}
-    for name in measures:
-        measure = domain.measure(name)
-        if isinstance(measure, UnitTotal):
-            sums[name] = measure.row_amount
-        elif type(measure) is Measure:
-            sums[name] = measure
+    sums = _summed_columns(domain, measures)
     opened, source_columns = open_columns(
         source, domain, attributes, list(sums), unit_column, unit_reading
     )
@@ -169,16 +163,7 @@ def count_fit(
     if unit_column is not None:
         units = Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
         encoders.append((source_columns[-1], units.number))
-    unitless = 0
-    malformed_lines = 0
-    for count, encoded, malformed in opened.encoded(encoders):
-        malformed_lines += malformed
-        chunk = iter(encoded)
-        codes = counts.add(chunk, count)
-        if units is not None:
-            numbers = next(chunk)
-            unitless += int(np.count_nonzero(numbers < 0))
-            units.add(numbers, codes)
+    without_unit, malformed_lines = _count_rows(opened.encoded(encoders), counts, units)
     # Zeros replace random keys, because only the number of kept rows is shown.
     if units is None:
         is_kept = np.ones(counts.rows, dtype=np.bool_)
@@ -192,8 +177,8 @@ def count_fit(
         lines=lines,
         faults=_most_common_faults(source) if malformed_lines else (),
         rows=counts.rows,
-        without_unit=unitless,
-        cut=counts.rows - unitless - int(np.count_nonzero(is_kept)),
+        without_unit=without_unit,
+        cut=counts.rows - without_unit - int(np.count_nonzero(is_kept)),
         used=int(np.count_nonzero(used)),
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
         attributes=tuple(counter.fit() for counter in counts.attributes),
@@ -201,6 +186,18 @@ def count_fit(
         joins=tuple(map(_count_join_fit, list_joins(source))),
         left_out=tuple(counts.left_out(used)),
     )
+
+
+def _summed_columns(domain: Domain, measures: Sequence[str]) -> dict[str, Measure]:
+    """Return the measure of each column that is summed, by the name of the sum."""
+    sums = {}
+    for name in measures:
+        measure = domain.measure(name)
+        if isinstance(measure, UnitTotal):
+            sums[name] = measure.row_amount
+        elif type(measure) is Measure:
+            sums[name] = measure
+    return sums
 
 
 def _most_common_faults(source: Any) -> tuple[tuple[str, int], ...]:
@@ -287,6 +284,23 @@ class _RowCounter:
     def _masks_by_table(self) -> list[BoolArray]:
         """Return, for each table, a mask of the rows that have a cell in it."""
         return [np.concatenate(chunks) for chunks in self._filled_chunks]
+
+
+def _count_rows(
+    chunks: Iterable[tuple[int, Iterable[Any], int]], counts: _RowCounter, units: Units | None
+) -> tuple[int, int]:
+    """Count all rows; return the numbers of rows without a unit and of malformed lines."""
+    without_unit = 0
+    malformed_lines = 0
+    for count, encoded, malformed in chunks:
+        malformed_lines += malformed
+        chunk = iter(encoded)
+        codes = counts.add(chunk, count)
+        if units is not None:
+            numbers = next(chunk)
+            without_unit += int(np.count_nonzero(numbers < 0))
+            units.add(numbers, codes)
+    return without_unit, malformed_lines
 
 
 def _all_conditions_hold(conditions: Sequence[BoolArray], rows: int) -> BoolArray:

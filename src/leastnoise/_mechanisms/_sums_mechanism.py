@@ -26,7 +26,7 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind, Measure
 from leastnoise._error import block_variance, check_noise
 from leastnoise._estimation import (
     BucketExpansion,
@@ -305,7 +305,9 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
             f"{STRATEGY} clips values from above, so {name} must not be negative; its lower bound "
             f"is {measure.low_units} units. Choose a lower bound of 0."
         )
-    kind = domain.kind(measure.column) if measure.column in domain.names else None
+    kind = None
+    if measure.column in domain.names:
+        kind = domain.kind(measure.column)
     if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
         raise InputError(
             f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must "
@@ -319,6 +321,14 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
             f"{STRATEGY} needs the same settings for reading the column in the attribute "
             f"{measure.column} and in the measure {name}."
         )
+    return measure.column, _largest_amounts(kind, measure)
+
+
+def _largest_amounts(kind: Kind, measure: Measure) -> IntArray:
+    """Return the largest amount of a row in each cell of the summed number's attribute.
+
+    The amounts are in units of the measure.
+    """
     ends: Sequence[Fraction] = []
     if isinstance(kind, Integers):
         ends = [Fraction(label) for label in kind.regular_labels]
@@ -334,10 +344,13 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     if kind.outside == "clip":
         upper_ends[-1] = measure.high_units  # the last cell contains all larger values
     for cell in range(kind.regular, kind.published):  # only nulls add nothing to sums
-        upper_ends.append(measure.high_units if cell == kind.outside_cell else upper_ends[-1])
+        if cell == kind.outside_cell:
+            upper_ends.append(measure.high_units)
+        else:
+            upper_ends.append(upper_ends[-1])
     if kind.hidden:  # dropped values beyond the last cell add at most as much as that cell
         upper_ends.append(upper_ends[-1])
-    return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
+    return np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 
 
 def tail_counts(setting: SumsSetting) -> Measurements | None:

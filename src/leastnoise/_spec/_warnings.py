@@ -15,6 +15,7 @@ from leastnoise._domain import (
     Categories,
     Dates,
     Decimals,
+    Domain,
     Edges,
     Integers,
     Kind,
@@ -124,35 +125,30 @@ def relative_error_warnings(
         return
     measured = plan.measured()
     warnings = []
-    groups = {
+    sizes_of_statistics = {
         table.table_key: statistic.size
         for statistic in plan.workload.statistics
         if statistic.size
         for table in plan.workload.tables_of(statistic)
     }
-    times = measured_multiplier(measured, level, plan.workload)
-    step = 0.5 / measured.grid
+    multiplier = measured_multiplier(measured, level, plan.workload)
+    half_step = 0.5 / measured.grid
+    most_rows = MOST_ROWS
+    if rows is not None:
+        most_rows = rows
     for table, product in zip(plan.data_independent_error.tables, plan.workload, strict=True):
-        public_size = product.size or (
-            groups.get(product.table_key) if product.measure is None else None
-        )
-        cells = [
-            operator.rows
-            for operator, queries in zip(product.operators, product.query_sets, strict=True)
-            if queries.form.axis == "cells"
-        ]
-        most = (
-            (MOST_ROWS if rows is None else rows)
-            * plan.domain.largest_value(product.measure)
-            / math.prod(cells)
-        )
-        # The mean of the cells, or the largest possible sum of cells.
-        size = most if public_size is None else float(public_size) / product.unit
-        margin = times * table.largest_std + step
-        if margin > size:
+        public_size = product.size
+        if public_size is None and product.measure is None:
+            public_size = sizes_of_statistics.get(product.table_key)
+        if public_size is None:
+            typical = _largest_mean_of_cells(plan.domain, product, most_rows)
+        else:
+            typical = float(public_size) / product.unit
+        margin = multiplier * table.largest_std + half_step
+        if margin > typical:
             values = {
                 "margin": catalogue.format_error(margin * product.unit),
-                "typical": catalogue.format_value(size * product.unit),
+                "typical": catalogue.format_value(typical * product.unit),
             }
             warnings.append(
                 f"{_localised_table_name(product, catalogue)} "
@@ -166,6 +162,19 @@ def relative_error_warnings(
         yield catalogue.say(
             "st_margins", listed=catalogue.join_names([*warnings[:_MOST_LISTED_TABLES], *more])
         )
+
+
+def _largest_mean_of_cells(domain: Domain, product: Product, most_rows: int) -> float:
+    """Return the largest possible mean of a table's answers, in units of its measure.
+
+    If queries overlap, as prefix sums do, this is the largest possible sum of their cells.
+    """
+    cells = [
+        operator.rows
+        for operator, queries in zip(product.operators, product.query_sets, strict=True)
+        if queries.form.axis == "cells"
+    ]
+    return most_rows * domain.largest_value(product.measure) / math.prod(cells)
 
 
 _DECIMAL_NAME = re.compile(
