@@ -222,9 +222,10 @@ def weighted_strategy(
         )
     matrix = matrices[0]
     if len(matrices) > 1:
-        from scipy.sparse import block_diag
+        from scipy.sparse import block_diag, csr_array
 
-        matrix = block_diag(matrices, format="csr")
+        # SciPy 1.18 warns that the result for NumPy arrays will change from a matrix to an array.
+        matrix = block_diag([csr_array(part) for part in matrices], format="csr")
     return weighted_tables(
         strategy_name,
         blocks,
