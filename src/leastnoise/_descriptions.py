@@ -224,8 +224,8 @@ def from_csvw(value: Any) -> Description | None:
 def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColumn:
     """Parse one column of a CSVW-EO schema.
 
-    The datatype is a text, or an object with bounds. Public values are a list, or partitions with
-    one value each. Adjacent partitions give edges.
+    The datatype is a text, or an object with bounds. Public values come as a list of values, or as
+    a list of partitions, each of which has one value. Adjacent partitions give edges.
     """
     name = str(column.get("name") or column.get("titles") or "")
     declared_type = column.get("datatype", "string")

@@ -217,10 +217,10 @@ def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
     return weight, heaviest, largest_square > 1
 
 
-def _gaussian_grid(least: Fraction) -> int:
-    """Return the grid of rounded Gaussian noise, from the smallest scale."""
+def _gaussian_grid(least_scale: Fraction) -> int:
+    """Return how many steps of rounded Gaussian noise make 1, a power of two."""
     grid = 1
-    while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
+    while least_scale * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
         grid *= 2
     return grid
 

@@ -216,6 +216,6 @@ def test_records_group_into_units_by_mean_size(tmp_path):
     assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
     with pytest.raises(
         ln.InputError,
-        match="where the release counts units; this release does not",
+        match="only if the release counts units, and this release does not",
     ):
         release_of(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)

@@ -732,7 +732,7 @@ FINER = wages(0, 4999, pay=ln.Integers(0, 4999))
         ),
         (
             ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), sum="wages"),
-            "wages must not be negative; its lower bound is -3 units",
+            "wages must not be negative; its lower bound is -3. Choose",
         ),
         (
             ln.queries(FINE, sex="identity", pay="prefix", sum="wages"),

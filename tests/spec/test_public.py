@@ -263,7 +263,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             '[[public]]\nqueries = { age = "prefix" }\ncounts = [1]',
             "auto",
-            "for groups that divide all its cells",
+            "for groups in which each cell occurs exactly once",
         ),
         (
             SEX % "1, 2" + CROSSED,

@@ -197,7 +197,7 @@ def _new_folder(out: Path | None) -> Path:
         return folder
     raise InputError(
         f"The directory {out} exists already and is not overwritten. Choose another directory "
-        "with --out, or leave --out out to use the next free directory."
+        "with --out, or omit --out to use the next free directory."
     )
 
 

@@ -82,7 +82,7 @@ def statistic_scales(
 
 
 def _variance_scales(measure: str, domain: Domain, measured: Measurements | None) -> MomentScales:
-    """Return the scales for the count, sums and squares of one measure."""
+    """Return the scales that convert a count, sum and sum of squares to moments."""
     deviation = squared_deviation(domain, measure)
     of = deviation.of
     squares = str(square_measure(domain, measure))

@@ -101,7 +101,7 @@ class ConsistentNonNegativeTables:
         return apply_public_facts(clipped_cells, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers to a product from the non-negative cells.
+        """Answer the queries of a product from the non-negative cells.
 
         The errors of these answers are not known.
         """

@@ -193,9 +193,10 @@ class NoisyTables:
         )
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Return the mixtures refitted after each of several noises is added.
+        """Refit the mixture once for each draw of noise; return the refitted mixtures.
 
-        The refits run on several cores. The results are identical for any number of cores.
+        Each draw is added to the original tables. The refits run on several cores. The results are
+        identical for any number of cores.
         """
         refits: dict[int, Mixture] = {}
 

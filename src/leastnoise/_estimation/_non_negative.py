@@ -1,15 +1,16 @@
 """Answers that look like counts: non-negative, monotone, integers.
 
-These answers are biased. These answers are published in addition to the unbiased answers, never
-instead of them.
+These answers are biased. They are published in addition to the unbiased answers, never instead of
+them.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from the truth than the unbiased table is, in Euclidean distance. Sums of cells do not
 have this guarantee. A marginal keeps its total, because clipping would otherwise increase the
 total.
 
-Tables with levels are made to agree from the total down, in time linear in the number of cells. One
-table, the finest, has the cells or the groups of levels. All other tables are sums of this table.
+Tables with levels are made to agree from the total down, in time linear in the number of cells. The
+finest table has, along each attribute, either the cells or the groups of a level. All other tables
+are sums of it.
 The finest table is estimated attribute by attribute and level by level. The estimates of the groups
 within a larger group are moved to the nearest numbers (least squares) that add up to the number of
 the larger group. If requested, all numbers are at least 0. Whole numbers are computed as

@@ -185,8 +185,8 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
     for name, operator in zip(product.attributes, product.operators, strict=True):
         if (divided := partition_groups(operator)) is None:
             raise InputError(
-                f"Public counts must be for the cells of {name}, or for groups that divide all "
-                "its cells, such as a level."
+                f"Public counts must be for the cells of {name}, or for groups in which each cell "
+                "occurs exactly once, such as the groups of a level."
             )
         groups.append(divided)
     values = np.asarray(counts)

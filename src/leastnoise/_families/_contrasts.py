@@ -6,10 +6,10 @@ Let F be n - 1 rows over n cells that determine every query except the total. F 
 satisfy F m = 0 and 1^T m = 1. The vector m is the *tilt*. The variance of a query q has two parts:
 (q m)^2 from the noise of the total, and q R q from the noise of the rows. R is the inverse of F^T F
 on the sum-zero vectors. For a fixed tilt, the best rows solve a convex problem, by the dual
-iteration of the Gaussian optimum. The best tilt depends on the cost of measuring the total. The
-*pull* is a number that states this cost. A search finds the best pull (docs/mathematics.md, section
-5). A pull of 0 gives the split of ResidualPlanner+. The tilt m = 1/n results from pull 0, and
-contrasts with equal noise have this tilt.
+iteration of the search for the Gaussian optimum. The best tilt depends on the cost of measuring the
+total. The *pull* is a number that states this cost. A search finds the best pull
+(docs/mathematics.md, section 5). A pull of 0 gives the split of ResidualPlanner+. The tilt m = 1/n
+results from pull 0, and contrasts with equal noise have this tilt.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the convex problem are
     from this project.

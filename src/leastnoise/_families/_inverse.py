@@ -323,7 +323,11 @@ class CoarseInverse(GramInverse):
         self.coarse = coarse
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
-        """Return the inverse with the operator on buckets; raise if undetermined."""
+        """Return the inverse for the buckets, and the operator restricted to them.
+
+        Raises:
+            UndeterminedQuery: the buckets do not determine the operator.
+        """
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
             raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))

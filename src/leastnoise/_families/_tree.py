@@ -346,9 +346,9 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 def tree_factor(
     size: int, widths: Sequence[int], scales: Sequence[FloatArray], bits: int = _WEIGHT_BITS
 ) -> FittedFamily:
-    """Return a hierarchy with scaled nodes, rounded to integers of ``bits`` bits.
+    """Return the hierarchy with these node scales, rounded to ``bits``-bit integers.
 
-    Levels of weight 0 are dropped.
+    Nothing is fitted. Levels of weight 0 are dropped.
     """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))

@@ -169,8 +169,8 @@ def full_set_bound(gram: Gram) -> float:
     """Return a lower bound on the squared error for full sets of ranges.
 
     A full set has the ranges of one width at every position, all with the same weight. The bound
-    applies to full sets of a few widths. Single cells may be requested as well. For other queries
-    the bound is 0.
+    applies to the union of a few full sets, each of another width. Single cells may be requested
+    as well. For other queries the bound is 0.
     """
     size = gram.size
     weights = _full_set_weights(gram)

@@ -414,7 +414,7 @@ class _Trial:
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return the planner with a name; return a planner unchanged."""
+    """Return the planner that a name denotes, or the planner itself if one is passed."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]

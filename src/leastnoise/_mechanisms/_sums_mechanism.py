@@ -303,7 +303,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
     if measure.low_units < 0:
         raise InputError(
             f"{STRATEGY} clips values from above, so {name} must not be negative; its lower bound "
-            f"is {measure.low_units} units. Choose a lower bound of 0."
+            f"is {float(measure.low):g}. Choose a lower bound of 0."
         )
     kind = None
     if measure.column in domain.names:

@@ -254,7 +254,7 @@ def _mean_rows(release: Release, stop: int) -> EstimateInterval:
 
 
 def _limit_effects(release: Release, stop: int, max_rows: int) -> tuple[LimitEffect, ...]:
-    """Return the effects of limits up to the drafted or the largest clear limit.
+    """Return the effects of limits up to the draft's, or the largest reached one.
 
     Args:
         release: the histogram.

@@ -67,10 +67,10 @@ def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCount
     ]
     if not tables:
         raise InputError(
-            "Records can be grouped into units where the release counts units; this release does "
-            "not. Leave out --units, or make a release with two more tables: marginals = { ways = "
-            '0 } with count = "units", and a table with count = "units" by attributes in of_unit, '
-            "which all rows of a unit share."
+            "Records can be grouped into units only if the release counts units, and this release "
+            "does not. Leave out --units, or plan a release with two more tables: marginals = "
+            '{ ways = 0 } with count = "units", and a table with count = "units" by attributes '
+            "that are listed in of_unit."
         )
     table = max(tables, key=lambda product: (len(product.attributes), product.rows))
     estimate = outcome.estimator().estimate(table)

@@ -265,7 +265,7 @@ def _full_p_identity_seconds(attribute_cost: AttributeCost) -> float:
 
 
 def _optimum_iteration_seconds(attribute_cost: AttributeCost) -> float:
-    """Estimate the CPU seconds of an iteration of the Gaussian optimum.
+    """Estimate the CPU seconds of one step of the search for the Gaussian optimum.
 
     For one structured query set, a step is fast, because it needs only the eigenvectors of a
     tridiagonal matrix.

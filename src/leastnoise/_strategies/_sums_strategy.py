@@ -378,9 +378,10 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """Return the best strategy's rows under limits, divided by the limits.
+    """Return the rows of the best strategy for sums with a limit for each cell.
 
-    The rows have sensitivity 1 and shape (rows, n), and determine every sum.
+    Each column is divided by the limit of its cell. The rows have sensitivity 1 and shape
+    (rows, n), and determine every sum.
     """
     # For few queries, the optimum for Gaussian noise has a lower rank. After rounding to integers,
     # it would not determine the queries. So every cell is also measured, with a ten-thousandth of

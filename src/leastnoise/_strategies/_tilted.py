@@ -310,11 +310,13 @@ def _store_rows(
     group: _AttributeGroup, values: FloatArray, tilt: FloatArray, rows: FloatArray
 ) -> None:
     """Store s and r of a group in an array, for a tilt and rows of norm 1."""
-    values[group.value_slice] = _rows_values(group.grams, tilt, rows)
+    values[group.value_slice] = _tilt_and_contrast_errors(group.grams, tilt, rows)
 
 
-def _rows_values(grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the error terms s and r of each Gram matrix, for a tilt and rows."""
+def _tilt_and_contrast_errors(
+    grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray
+) -> FloatArray:
+    """Return each matrix's squared errors along the tilt (s) and from contrasts (r)."""
     values = np.empty(2 * len(grams))
     values[::2] = [tilt @ gram @ tilt for gram in grams]
     values[1::2] = contrast_variances(rows, grams)
@@ -437,14 +439,14 @@ class _TiltCurve:
         fitted = fit_contrast_rows(
             self._grams.row_gram, mean, None if start is None else start.row_weights
         )
-        values = _rows_values(self._grams.operator_grams, mean, fitted.rows)
+        values = _tilt_and_contrast_errors(self._grams.operator_grams, mean, fitted.rows)
         self._fits[index] = _TiltFit(values, tilt_weights, fitted.dual_weights)
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return the error terms s and r of each operator for a pull.
+        """Return the squared errors of each operator for the pull with this index.
 
-        The values s and r are the total part and the residual part of the error.
+        Each operator has two values: s, from the total, and r, from the contrasts.
         """
         return self._fit(index).values
 

@@ -118,7 +118,7 @@ def charge_of_budget(budget: Budget) -> Charge:
 
 
 def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
-    """Return the amount that a release is charged, for a data set's budget.
+    """Return the charge for a release: its declared budget, in the data set's terms.
 
     Args:
         dataset_budget: the budget of the data set; its definition determines which amounts are

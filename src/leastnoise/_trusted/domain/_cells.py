@@ -210,7 +210,8 @@ class TimeRule:
             for allowed in units
         ):
             raise InternalError(
-                "a clock must count days, seconds, or parts of a second; please report this."
+                "counted_in must be None, 'excel', 'epoch_s', 'epoch_ms' or 'epoch_us'; please "
+                "report this."
             )
 
 

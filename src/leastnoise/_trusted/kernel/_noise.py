@@ -370,9 +370,10 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 def _round_exactly(
     p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy
 ) -> int:
-    """Round one Gaussian draw exactly, with as many digits of x as needed (R3).
+    """Round a Gaussian draw to a number of steps exactly, modulo 2^64 (R3).
 
-    Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
+    As many digits of x are drawn as needed. The result is
+    floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """
     digits = x.word(i, 0, entropy)
     bits = 64

@@ -851,7 +851,7 @@ class UnitRows:
         return represents_unit == 1
 
     def group_rows(self, unit_count: UnitCount) -> dict[str, Array]:
-        """Return the cells, by attribute, of one row for each unit and group.
+        """Choose one row for each unit and group; return their cells by attribute.
 
         A unit has rows only for the groups that it is in.
         """

@@ -335,7 +335,7 @@ class Units:
         hidden_cell_counts: IntArray,
         is_selectable: BoolArray,
     ) -> dict[str, Array]:
-        """Return the cells, by attribute, of one row for each unit and group (E12).
+        """Choose one row for each unit and group; return their cells by attribute (E12).
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -597,11 +597,12 @@ def _smallest_in_group(
     *groups: Array,
     period_of_row: IntArray | None = None,
 ) -> BoolArray:
-    """Return a mask of the rows with the ``most`` smallest keys of their group.
+    """Return a mask that selects the rows with the smallest keys in each group.
 
-    ``most`` is one number, or an array with a number for every row; the rows of a group have the
-    same number. Rows with a smaller number in ``period_of_row`` are chosen first, regardless of
-    their keys. Among rows with equal keys the earlier row comes first.
+    At most ``most`` rows of a group are selected. ``most`` is one number, or an array with a number
+    for every row; the rows of a group have the same number. Rows with a smaller number in
+    ``period_of_row`` are chosen first, regardless of their keys. Among rows with equal keys the
+    earlier row comes first.
     """
     if period_of_row is None and isinstance(most, int):
         group = _group_numbers(*groups)
@@ -618,12 +619,12 @@ def _smallest_in_group(
 
 
 def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return a mask of the rows with the ``most`` smallest keys of their group.
+    """Return a mask that selects the ``most`` rows with the smallest keys per group.
 
     The function combines the number of a row's group and the first bits of the row's key in one
-    integer. The integers of all rows are sorted. In each group, the integer at position ``most`` is
-    the limit, and rows up to the limit are chosen. If the next integer of a group equals the limit,
-    the rows of that group are sorted by their whole keys.
+    integer. The integers of all rows are sorted. The limit of a group is its integer at the rank
+    ``most``, counted from 1. Rows whose integers are at most the limit are chosen. If the next
+    integer of a group equals the limit, the rows of that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.
