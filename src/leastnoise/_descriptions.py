@@ -369,6 +369,11 @@ _SMARTNOISE_VALUE_TYPES = {
 }
 
 
+def _is_true(value: object) -> bool:
+    """Return whether a value of a YAML or JSON file is true, as a flag or as text."""
+    return str(value).lower() == "true"
+
+
 def from_smartnoise(value: Any) -> Description | None:
     """Parse SmartNoise metadata of a single table."""
     tables = list(_find_tables(value))
@@ -386,34 +391,31 @@ def from_smartnoise(value: Any) -> Description | None:
         for name, column in table.items()
         if isinstance(column, Mapping) and "type" in column
     }
-    unit = next(
-        (
-            name
-            for name, column in columns.items()
-            if str(column.get("private_id")).lower() == "true"
-        ),
-        None,
-    )
-    most_rows = table.get("max_ids", BLANK)
+    columns_of_persons = [
+        name for name, column in columns.items() if _is_true(column.get("private_id"))
+    ]
+    column_of_person = next(iter(columns_of_persons), None)
     listed_columns = []
     for name, column in columns.items():
-        facts: dict[str, Any] = {
-            "value_type": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
-            "low": column.get("lower"),
-            "high": column.get("upper"),
-        }
-        is_person = name == unit
-        listed_columns.append(
-            DescribedColumn(
+        if name == column_of_person:
+            described = DescribedColumn(name=name, left_out=_PERSON_REASON)
+        else:
+            described = DescribedColumn(
                 name=name,
-                left_out=_PERSON_REASON if is_person else "its type is unknown",
-                **({} if is_person else facts),
+                left_out="its type is unknown",
+                value_type=_SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
+                low=column.get("lower"),
+                high=column.get("upper"),
             )
-        )
+        listed_columns.append(described)
+    unit = column_of_person
+    if _is_true(table.get("row_privacy")):
+        unit = None
+    most_rows = table.get("max_ids", BLANK)
     return _make_description(
         "SmartNoise",
         listed_columns,
-        unit=None if str(table.get("row_privacy")).lower() == "true" else unit,
+        unit=unit,
         max_rows=int(most_rows) if str(most_rows).isdecimal() else BLANK,
         notes=(
             (

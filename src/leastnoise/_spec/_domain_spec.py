@@ -663,27 +663,8 @@ def labels_from_spec(
         if "labels" not in table:
             continue
         subject = f"[domain.{name}] labels"
-        setting = table["labels"]
         kind = domain.kind(name)
-        # A list has the labels of the attribute and those of its levels, often in several files.
-        parts = setting if isinstance(setting, list) and setting else [setting]
-        texts: Any = {}
-        for part in parts:
-            if isinstance(part, Mapping) and "file" in part:
-                texts = {**texts, **_read_labels_file(subject, part, files)}
-            elif isinstance(part, Mapping):
-                texts = {**texts, **part}
-            else:
-                texts = part
-                break
-        if not isinstance(texts, Mapping) or not all(
-            (isinstance(text, str) and text) or is_translated(text) for text in texts.values()
-        ):
-            raise refuse(
-                subject,
-                texts,
-                'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
-            )
+        texts = _read_texts_of_codes(subject, table["labels"], files)
         codes = {str(label) for label in kind.labels}
         for level in kind.levels:
             codes |= {str(label) for label in level.labels}
@@ -695,6 +676,36 @@ def labels_from_spec(
                 f"codes of the attribute, such as {min(codes)!r}",
             )
     return labels_of
+
+
+def _read_texts_of_codes(subject: str, setting: object, files: PublicFiles) -> Texts:
+    """Return the texts that a setting and its files give to codes.
+
+    A list has the labels of the attribute and of its levels, often in several files.
+    """
+    parts: Sequence[object] = [setting]
+    if isinstance(setting, list) and setting:
+        parts = setting
+    texts: dict[str, Any] = {}
+    for part in parts:
+        if not isinstance(part, Mapping):
+            raise _refused_texts(subject, part)
+        if "file" in part:
+            texts |= _read_labels_file(subject, part, files)
+        else:
+            texts |= part
+    if not all((isinstance(text, str) and text) or is_translated(text) for text in texts.values()):
+        raise _refused_texts(subject, texts)
+    return texts
+
+
+def _refused_texts(subject: str, texts: object) -> InputError:
+    """Return the error for labels that are no texts of codes."""
+    return refuse(
+        subject,
+        texts,
+        'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
+    )
 
 
 def measure_from_spec(

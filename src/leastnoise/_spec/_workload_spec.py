@@ -180,18 +180,7 @@ def _read_workload_entry(
     if query_keys[0] in _STATISTICS:
         return _read_statistic(domain, query_keys[0], table, where)
     targets = {name: table[name] for name in _TARGETS if name in table}
-    for name in ("target_of", "scales"):
-        if name in table:
-            allowed = "left out: it belongs to variances, correlations, regression and r_squared"
-            raise refuse(f"a key of {where}", name, allowed)
-    if statements and (
-        forbidden_keys := [name for name in ("sum", "count", "weighted_by") if name in table]
-    ):
-        raise refuse(
-            f"a key of {where}, which has sql,",
-            forbidden_keys[0],
-            "left out: the statement states its counts and sums",
-        )
+    _check_keys_of_queries(table, where, has_sql=bool(statements))
     common = {
         "weight": table.get("weight", 1),
         "sum": table.get("sum"),
@@ -221,6 +210,23 @@ def _read_workload_entry(
         if targets:
             return workload.within(**targets)
         return workload
+
+
+def _check_keys_of_queries(table: Mapping[str, Any], where: str, *, has_sql: bool) -> None:
+    """Raise InputError if an entry of queries has keys of statistics, or SQL has other keys."""
+    for name in ("target_of", "scales"):
+        if name in table:
+            allowed = "left out: it belongs to variances, correlations, regression and r_squared"
+            raise refuse(f"a key of {where}", name, allowed)
+    if not has_sql:
+        return
+    for name in ("sum", "count", "weighted_by"):
+        if name in table:
+            raise refuse(
+                f"a key of {where}, which has sql,",
+                name,
+                "left out: the statement states its counts and sums",
+            )
 
 
 def _read_entry_queries(

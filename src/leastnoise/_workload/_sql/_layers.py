@@ -157,26 +157,41 @@ def _written_groups(
         return [_named(node.unalias(), node.alias) for node in named]
     groups = []
     for node in group.expressions:
-        written = node.unnest()
-        name = ""
-        if isinstance(written, exp.Literal) and not written.is_string:
-            position = int(written.name) if written.name.isdecimal() else 0
-            if not 0 < position <= len(inner.expressions):
-                return None
-            numbered = inner.expressions[position - 1]
-            written = numbered.unalias()
-            name = numbered.alias
-        elif isinstance(written, exp.Column):
-            name = written.name
-            is_alias = not written.table and not columns.is_source_column(name)
-            if is_alias and name.lower() in definitions:
-                written = definitions[name.lower()]
-        elif isinstance(written, (exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)):
+        definition = _definition_of_group(node.unnest(), inner, definitions, columns)
+        if definition is None:
             return None
+        written, name = definition
         if written.find(exp.AggFunc) or not any(own_columns(written)):
             return None
         groups.append(_named(written, name))
     return groups
+
+
+def _definition_of_group(
+    written: Node, inner: Node, definitions: dict[str, Node], columns: ColumnReader
+) -> tuple[Node, str] | None:
+    """Return the expression and the name of a column in GROUP BY.
+
+    The column may be written as a position, a column or an alias; another expression has an empty
+    name. The result is None for grouping sets, and for a position that does not exist.
+    """
+    from sqlglot import exp
+
+    if isinstance(written, exp.Literal) and not written.is_string:
+        position = int(written.name) if written.name.isdecimal() else 0
+        if not 0 < position <= len(inner.expressions):
+            return None
+        numbered = inner.expressions[position - 1]
+        return numbered.unalias(), numbered.alias
+    if isinstance(written, exp.Column):
+        name = written.name
+        is_alias = not written.table and not columns.is_source_column(name)
+        if is_alias and name.lower() in definitions:
+            return definitions[name.lower()], name
+        return written, name
+    if isinstance(written, (exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)):
+        return None
+    return written, ""
 
 
 def _named(node: Node, name: str) -> Node:
