@@ -562,37 +562,47 @@ def candidates(domain: Domain) -> Iterator[Row]:
     In a large domain the sample consists of the first and last cells, the middle and some scattered
     cells.
     """
-    sizes = {name: domain.kind(name).size for name in domain.names}
-    if math.prod(sizes.values()) <= _MOST_CANDIDATE_ROWS:
-        cells = list(itertools.product(*(range(size) for size in sizes.values())))
-    else:
-        cells = [
-            tuple(0 for _ in sizes),
-            tuple(size - 1 for size in sizes.values()),
-            tuple(size // 2 for size in sizes.values()),
-        ]
-        for number in range(_MOST_CANDIDATE_ROWS):
-            cells.append(
-                tuple(
-                    (number * 2654435761 >> shift) % size
-                    for shift, size in enumerate(sizes.values())
-                )
-            )
-    # Every row has a value of each measure, because rows without a value are harder to distinguish.
-    bounds = {
-        name: (
-            1 if isinstance(measure, (CompleteCount, ValueCount)) else measure.low_units,
-            measure.high_units,
-        )
-        for name, measure in domain.measures.items()
-    }
-    between = {
-        name: low + max(1, (high - low) // 3) if high - low > 1 else high
-        for name, (low, high) in bounds.items()
-    }
-    amounts = [between, *({name: ends[end] for name, ends in bounds.items()} for end in (1, 0))]
-    for cell, amount in itertools.product(cells, amounts if bounds else [{}]):
-        yield {**dict(zip(sizes, cell, strict=True)), **amount}
+    sizes = [domain.kind(name).size for name in domain.names]
+    for cell, amounts in itertools.product(_candidate_cells(sizes), _candidate_amounts(domain)):
+        yield {**dict(zip(domain.names, cell, strict=True)), **amounts}
+
+
+def _candidate_cells(sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return cells of a domain to try; ``sizes`` has the number of cells of each attribute."""
+    if math.prod(sizes) <= _MOST_CANDIDATE_ROWS:
+        return list(itertools.product(*(range(size) for size in sizes)))
+    cells = [
+        tuple(0 for _ in sizes),
+        tuple(size - 1 for size in sizes),
+        tuple(size // 2 for size in sizes),
+    ]
+    for number in range(_MOST_CANDIDATE_ROWS):
+        scattered = [(number * 2654435761 >> shift) % size for shift, size in enumerate(sizes)]
+        cells.append(tuple(scattered))
+    return cells
+
+
+def _candidate_amounts(domain: Domain) -> list[dict[str, int]]:
+    """Return amounts of all measures to try: a value between the bounds, and both bounds.
+
+    Every row has a value of each measure, because rows without a value are harder to distinguish.
+    """
+    if not domain.measures:
+        return [{}]
+    low_amounts = {}
+    high_amounts = {}
+    amounts_between = {}
+    for name, measure in domain.measures.items():
+        low = measure.low_units
+        high = measure.high_units
+        if isinstance(measure, (CompleteCount, ValueCount)):
+            low = 1
+        low_amounts[name] = low
+        high_amounts[name] = high
+        amounts_between[name] = high
+        if high - low > 1:
+            amounts_between[name] = low + max(1, (high - low) // 3)
+    return [amounts_between, high_amounts, low_amounts]
 
 
 def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:

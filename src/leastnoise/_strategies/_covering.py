@@ -476,11 +476,18 @@ def _start_families(
     if not used:
         return
     width = max(map(len, requested))
-    for strength in [width] if is_large else range(max(1, width - 1), width + 1):
+    strengths = [width]
+    if not is_large and width > 1:
+        strengths = [width - 1, width]
+    for strength in strengths:
         for name, points, blocks in designs(strength, len(used)):
-            if len(blocks) <= _MOST_TABLES // 4:
-                for turn in range(1 if is_large else max(3, _BLOCKS_OF_PLACEMENTS // len(blocks))):
-                    yield name, _place_attributes(closure.shape, used, (points, blocks), rng, turn)
+            if len(blocks) > _MOST_TABLES // 4:
+                continue
+            placements = 1
+            if not is_large:
+                placements = max(3, _BLOCKS_OF_PLACEMENTS // len(blocks))
+            for turn in range(placements):
+                yield name, _place_attributes(closure.shape, used, (points, blocks), rng, turn)
     for size in (width + 1, width):
         if 2 <= size <= len(used) and math.comb(len(used), size - 1) <= _MOST_TABLES:
             order = rng.permutation(len(used))
