@@ -156,6 +156,16 @@ async function begins() {
   await press("[name='a0.by.2.group']", " "); // in the place of the values
   await press("#undo");
   await press("#redo");
+  await press("#public > summary");
+  await press("#more-totals");
+  await page.keyboard.type("50000"); // the numbers have the focus
+  await press("#totals button"); // removed, and brought back
+  await press("#undo");
+  found.total = await page.$eval("[id='p0.counts']", (field) => field.value);
+  await press("#outputs > summary");
+  await press("[id='formats.sdmx']", " ");
+  await press("#sdmx > summary");
+  await fill("[id='sdmx.agency']", "AT1");
   await press("#more");
   await fill("[id='a1.what']", "Mittel");
   await fill("[id='a1.of']", "pay");

@@ -63,6 +63,9 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(first_spec):
     assert (spec.privacy.unit_column, spec.privacy.max_rows) == ("customer_id", 20)
     names = [statistic.name for statistic in spec.workload.statistics]
     assert names == ["mean of pay weighted by weight by sex"]
+    assert findings["total"] == "50000"
+    assert [entry["counts"] for entry in spec.public] == [[50000]]
+    assert spec.options.sdmx == {"agency": "AT1"}
     assert spec.domain.measure("weight").unit * 4 == 1
 
 
