@@ -673,7 +673,7 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 def build_columns(
     domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return cell codes and measure values of a table whose units are all equal."""
+    """Return cell codes and measure values of a table of units with the same rows."""
     rows = [row for row, copies in unit_rows for _ in range(copies * units)]
     codes = {name: [row[name] for row in rows] for name in domain.names}
     values = {name: [row[name] for row in rows] for name in domain.measures}

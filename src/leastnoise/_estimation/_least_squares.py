@@ -332,9 +332,9 @@ class Estimate:
     def answer_matrix(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to answers of a product.
 
-        The columns of the matrix are the noisy numbers of the blocks in ``block_indices``; answers
-        are in rows or units. Public counts add a constant to these answers. The matrix is shared
-        with all estimates of `for_observation`.
+        The matrix has one column for each noisy number of the blocks in ``block_indices``. The
+        answers count rows or units, or are sums in the unit of the measure. Public counts add a
+        constant to these answers. The matrix is shared with all estimates of `for_observation`.
         """
         return self.answer_matrices([product])[0]
 

@@ -254,9 +254,9 @@ def _interval_distances(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distances from a coefficient to the ends of its interval.
 
-    A coefficient is a quotient v / d, where d is the information. The interval has all b for which
-    v - b d is at most the multiplier times its standard error from 0. The distances are infinite if
-    d is not significantly above 0.
+    A coefficient is a quotient v / d, where d is the information. The interval consists of
+    all b with abs(v - b d) <= m s(b), where m is the multiplier and s(b) is the standard error of
+    v - b d. The distances are infinite if d is not significantly above 0.
     """
     value = divisor_gradient.value
     factor = width_factor**2

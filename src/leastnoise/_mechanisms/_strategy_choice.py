@@ -393,7 +393,7 @@ class _Trial:
     def without_plan(self, reason: str) -> Candidate:
         """Return the candidate for a planner that found no plan, with the reason.
 
-        The candidate states how many seconds the search needs to end.
+        The returned candidate has the number of seconds that the search would need to end.
         """
         useful_seconds = 0.0
         is_needless = reason and reason == self.needless

@@ -141,7 +141,7 @@ def _plain_step_from_json(value: Any) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDetails:
-    """How a data-dependent plan spends its budget, and what its choices read.
+    """How a data-dependent plan spends its budget, and the columns its choices read.
 
     Attributes:
         noise: the kind of noise of all measurements.

@@ -1,7 +1,7 @@
 """The power of an A/B test, computed from effect, sample size and budget.
 
-The power depends only on public values: the budget, stated numbers, and the noise of the plan for
-means by arm.
+The power depends only on public values: the budget, the numbers that the caller states, and the
+noise of a plan that releases the mean of each arm.
 """
 
 import math

@@ -497,10 +497,10 @@ def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
 def _weight_by_ratio_shares(
     workload: Workload, goals: Sequence[Goal], ratio_weights: FloatArray, noise: Noise
 ) -> Workload:
-    """Weight the tables such that the error is a sum of their squared ratios.
+    """Weight the tables such that the error is a weighted sum of squared ratios.
 
-    ``ratio_weights`` are the weights of the squared ratios in this sum. The error equals the sum up
-    to a constant factor.
+    A ratio is the error of a table divided by its goal. ``ratio_weights`` are the weights of the
+    squared ratios in this sum. The error equals the sum up to a constant factor.
     """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])

@@ -476,8 +476,8 @@ def _complete_dimensions(
 ) -> tuple[Dimension, ...]:
     """Return a flow's dimensions, including those with one code for all answers.
 
-    A dimension of all rows comes first if no other dimension has codes. The reference period that
-    the options state comes last if no dimension has periods.
+    If no other dimension has codes, the first dimension has a single code, for all rows. The
+    reference period that the options state comes last if no dimension has periods.
     """
     complete = [*dimensions]
     if all(dimension.is_time for dimension in dimensions):

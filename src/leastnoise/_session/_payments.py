@@ -202,8 +202,8 @@ def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Record the states of stopped releases; return their ledger entries.
 
     The function seals published releases, and marks the other releases as absent or resumable.
-    Moreover, it removes the temporary files that killed processes left near the ledger and its
-    releases.
+    It also removes temporary files near the ledger and its releases, if the processes that wrote
+    them were killed.
     """
     settled = ledger.reconcile(is_published)
     remove_drafts_of_dead_processes(ledger)

@@ -725,7 +725,7 @@ def finish_releases(
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[FinishedRelease]:
-    """Finish releases like `resume`; return them with their ledger entries."""
+    """Do the same as `resume`, and return each release with its ledger entry."""
     if isinstance(ledger_source, Ledger):
         ledger = ledger_source
     else:

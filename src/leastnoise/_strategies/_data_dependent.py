@@ -108,7 +108,8 @@ def difference_costs(
 def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
     """Return the strategy on buckets with the least expected error.
 
-    The strategy is p-Identity or the Gaussian optimum, or a level tree for many buckets.
+    For few buckets, the strategy is p-Identity or the Gaussian optimum; for many buckets, it is a
+    level tree.
     """
     factor = _bucket_factor(bucket_gram(gram, starts), norm)
     return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)

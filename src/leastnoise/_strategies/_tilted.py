@@ -451,7 +451,7 @@ class _TiltCurve:
         return self._fit(index).values
 
     def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
-        """Fit the tilt and the rows for a pull, with a small gap."""
+        """Fit the tilt and the contrast rows for one pull, close to their optimum."""
         if index not in self._close_fits:
             start = self._fit(index)
             pull = float(_CANDIDATE_PULLS[index]) * self._unit

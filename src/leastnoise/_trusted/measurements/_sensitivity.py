@@ -855,9 +855,10 @@ def _squared_column_norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_row_bound(plan: Measurements, power: int) -> Fraction:
-    """Bound |c - c'|_p^p over the columns c and c' of any two rows (R1).
+    """Bound |c - c'|_p^p, where c and c' are the columns of any two rows (R1).
 
-    Both rows are inside the domain; the columns are divided by the noise scales.
+    Both rows of data are inside the domain. Their columns are columns of the strategy matrix,
+    divided by the noise scales.
 
     Args:
         plan: the plan.

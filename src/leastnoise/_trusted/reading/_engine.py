@@ -282,7 +282,9 @@ class Engine:
         """Query how many rows are used, not used and cut (E8)."""
         rows = self._bounded_rows(request, entropy_bytes)
         if rows is None:
-            raise InternalError("An engine counted what it cannot count; please report this.")
+            raise InternalError(
+                "An engine accepted a count that it cannot make; please report this."
+            )
         if request.hidden:
             rows = self._with_drawn_attribute(rows, request, entropy_bytes)
         used = exp.and_(*_inside_domain(request), sql("unreadable = :no", no=0))

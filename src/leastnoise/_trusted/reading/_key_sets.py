@@ -276,7 +276,7 @@ def _memory_of_pairs(pairs: WordPairs) -> int:
 
 
 def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return the place of each waiting value, and all distinct values.
+    """Return the place of each new value among the distinct values, and the latter.
 
     Args:
         stored: an Arrow array of the distinct values that are stored already, whose places do not

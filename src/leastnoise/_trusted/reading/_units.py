@@ -622,9 +622,9 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
     """Return a mask that selects the ``most`` rows with the smallest keys per group.
 
     The function combines the number of a row's group and the first bits of the row's key in one
-    integer. The integers of all rows are sorted. The limit of a group is its integer at the rank
-    ``most``, counted from 1. Rows whose integers are at most the limit are chosen. If the next
-    integer of a group equals the limit, the rows of that group are sorted by their whole keys.
+    integer. The integers of all rows are sorted. The limit of a group is its ``most``-th smallest
+    integer. Rows whose integers are at most the limit are chosen. If the next integer of a group
+    equals the limit, the rows of that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.

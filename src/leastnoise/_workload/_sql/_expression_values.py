@@ -116,7 +116,7 @@ def is_boolean(kind: Kind) -> bool:
 
 
 def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
-    """Return the value of a column, or of a level, in each of its parts."""
+    """Return, for each part of a column, its value or the value of its level."""
     labels: Sequence[Label] = kind.regular_labels
     if level_name is not None:
         level = kind.level(level_name)

@@ -137,7 +137,7 @@ def place_groups(
 
 
 def published_parts(kind: Kind, keys: Sequence[Sequence[object]]) -> frozenset[int]:
-    """Return the parts of a column whose rows a published group contains.
+    """Return those parts of a column that are in a published group.
 
     >>> sorted(published_parts(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)]))
     [0, 1]
