@@ -23,11 +23,13 @@ from leastnoise._charts import (
     draw_dots,
     groups_with_wide_bands,
     has_axis_above_zero,
+    has_marked_intervals,
     has_own_scales,
     make_altair_chart,
     render_svg,
 )
 from leastnoise._charts import _render as render
+from leastnoise._texts import LANGUAGES, load_catalogue
 
 TEXTS = ("k", "a <title>", "a & description")
 
@@ -99,7 +101,9 @@ def svgs(specs):
 
 
 def test_every_chart_is_tried_and_is_the_one_meant():
-    assert set(AXES) == {chart.name for chart in CHARTS}
+    assert set(AXES) == {chart.name for chart in CHARTS}, (
+        "Add tests/charts/pictures_NAME.py with the rows of each new chart."
+    )
     for name, picture in pictures():
         assert choose_chart(picture).name == name
     assert draw_chart(example_picture(())) is None
@@ -107,6 +111,20 @@ def test_every_chart_is_tried_and_is_the_one_meant():
     assert draw_chart(example_picture((STORE, up_to("income", 5, 10)))) is None
     # Lines are thinned out, however many cells there are.
     assert choose_chart(example_picture((up_to("income", 5, 1000),)), 10).name == "lines"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_chart_has_a_sentence_on_how_to_read_it(language):
+    """A release shows `how_NAME` below the chart, and `how_NAME_marked` if intervals contain 0."""
+    for chart in CHARTS:
+        keys = [f"how_{chart.name}"]
+        if has_marked_intervals(draw_chart(example_picture(AXES[chart.name][0], 0.0, 40.0))):
+            keys.append(f"how_{chart.name}_marked")
+        for key in keys:
+            try:
+                load_catalogue(language).say(key, percent="95%")
+            except KeyError:
+                pytest.fail(f"Add {key!r} to locales/{chart.name}.pot and de/LC_MESSAGES/*.po.")
 
 
 def test_chart_is_vega_lite_and_shows_in_notebook(specs):

@@ -21,8 +21,9 @@ class Axis:
     Attributes:
         name: the name of the attribute.
         labels: the labels of the keys.
-        kind: "names", "cells" (neighbouring ranges of numbers), "up_to" (prefix sums), "times" or
-            "spans" (ranges that may overlap).
+        kind: "names", "cells" (neighbouring ranges of numbers), "up_to" (prefix sums), "times" (at
+            least three periods; one or two periods are "names") or "spans" (ranges that may
+            overlap).
         low: where each key begins on a scale of numbers; None without numbers.
         high: where each key ends. A single number ends where the next one begins; thus neighbours
             touch.
