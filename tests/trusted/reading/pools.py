@@ -153,7 +153,7 @@ OBJECTS = [
     dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=9))), STAMP("2024-05-01"),
     dt.date(2024, 5, 1), dt.date(1970, 1, 1), dt.time(1), dt.timedelta(1), np.int8(1),
     np.float16(0.1), np.float32(0.1), np.True_, np.float64("nan"), np.datetime64("2024"),
-    np.datetime64("2024-05-01T00"), np.datetime64("NaT"), pd.NaT, pd.NA,
+    np.datetime64("2024-05-01T00"), np.datetime64("NaT", "s"), pd.NaT, pd.NA,
     pd.Timestamp("2024-05-01", tz="Europe/Berlin"), pd.Timestamp(1), pd.Timedelta(1),
     pd.Period("2024-05"), uuid.UUID(int=1), 1j, [1], {}, Trap(), object(), "\ud800", "\0", 10**5000,
     10**39, -(10**40), float("inf"), -0.0, "1" * 500, ..., "2024-05-01", "true",

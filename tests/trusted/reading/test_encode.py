@@ -326,7 +326,7 @@ def test_library_nulls_are_null():
         pd.NaT,
         math.nan,
         np.float32("nan"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
         Decimal("NaN"),
     ]
     assert all(is_null(value) for value in nothing)
