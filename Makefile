@@ -178,7 +178,7 @@ differential: env  ## random SQL statements through DuckDB and through leastnois
 fuzz: env  ## random specs, CSV files, plans, manifests, measurements and ledgers; new ones every time; about 20 minutes
 	@LEASTNOISE_FUZZ=$(or $(FUZZ),600) $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/fuzz
 
-# make experiments NAME=datacubes DATA=../shared/data
+# make experiments NAME=datacubes DATA=DIR
 experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with the real data
 	@test -n "$(NAME)" || { echo "say which: make experiments NAME=... DATA=folder" >&2; exit 2; }
 	@$(BIN)/leastnoise experiments "$(NAME)" --data "$(DATA)"

@@ -1,6 +1,6 @@
 """Print the mean absolute errors of all baselines over 2000 random ranges, in records.
 
-    python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only
+    python -m baselines --data DIR [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only
     ADULT ...]
 
 Noise comes from a seed, so nothing in the output is private. Labels mark the mechanisms that are
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--epsilon", nargs="+", default=["0.1", "0.01"])
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--plane", action="store_true", help="two dimensions")

@@ -23,7 +23,6 @@ Row = dict[str, Any]
 Report = Callable[[str], None]
 Wholes = NDArray[np.int64]
 Reals = NDArray[np.float64]
-DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

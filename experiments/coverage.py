@@ -3,7 +3,7 @@
 The study has all planners, budgets and estimates, and data-dependent mechanisms on data of many
 shapes.
 
-    leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
+    leastnoise experiments coverage [--data DIR] [--out DIR] [--quick]
 
 The data are synthetic; with a folder of real data the study also reads its histograms and tables.
 Noise comes from a seed. The study writes the file `tables.md`, the source of the tables in

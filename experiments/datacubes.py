@@ -2,7 +2,7 @@
 
 The authors are Cormode, Procopiuc, Srivastava and Yaroslavtsev. Our strategies are added.
 
-    leastnoise experiments datacubes --data ../shared/data [--out DIR] [--quick]
+    leastnoise experiments datacubes --data DIR [--out DIR] [--quick]
 
 Writes CSV tables, SVG and PNG figures, and reports which claims of the paper it reproduces.
 Neighbours differ by one added or removed row, and the noise comes from a seed.

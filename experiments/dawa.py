@@ -2,8 +2,8 @@
 
 The other mechanisms are published ones.
 
-    leastnoise experiments dawa --data ../shared/data [--out DIR] [--quick]
-    python -m experiments.dawa --data ../shared/data --full
+    leastnoise experiments dawa --data DIR [--out DIR] [--quick]
+    python -m experiments.dawa --data DIR --full
 
 The workloads are every cell; 2000 ranges anywhere; and 2000 ranges around five centres, whose ends
 have a standard deviation of 256 or of 1024 cells. The error is the mean absolute error of a query,
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines import ONE_DIMENSION, Baseline, Ranges
-from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated
+from experiments.common import Reals, Report, Row, Wholes, arguments, simulated
 from experiments.dawa_comparison import (
     DATA_INDEPENDENT,
     OUR_MECHANISMS,
@@ -318,7 +318,7 @@ def _run(
 if __name__ == "__main__":
     options = arguments(
         __doc__,
-        data={"type": Path, "default": DATA},
+        data={"type": Path, "required": True},
         out={"type": Path, "default": Path("build/dawa")},
         full={
             "action": "store_true",

@@ -2,7 +2,7 @@
 
 The queries are rectangles over two-dimensional histograms.
 
-    leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
+    leastnoise experiments dawa-plane --data DIR [--out DIR] [--quick]
 
 The workloads are every cell; 2000 rectangles anywhere; and 2000 rectangles whose sides are at most
 an eighth of the table's sides. The error is the mean absolute error of a query, in records. Our

@@ -2,7 +2,7 @@
 
 The reference is least squares from the same measurements of the data-independent plan.
 
-    leastnoise experiments dawa-smooth --data ../shared/data
+    leastnoise experiments dawa-smooth --data DIR
     python -m experiments.dawa_smooth --data DIR [--cells 256 1024] [--asked prefix] [--epsilon 0.02
     0.2] [--trials 4]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import DATA, Report, Row, Wholes, arguments, geometric_mean, write_csv
+from experiments.common import Report, Row, Wholes, arguments, geometric_mean, write_csv
 from experiments.coverage_shapes import histograms, real_histograms
 from experiments.dawa import best_data_independent
 from leastnoise._estimation import SmoothedEstimate
@@ -131,7 +131,7 @@ def run(
 if __name__ == "__main__":
     options = arguments(
         __doc__,
-        data={"type": Path, "default": DATA},
+        data={"type": Path, "required": True},
         out={"type": Path, "default": Path("build/dawa-smooth")},
         cells={"type": int, "nargs": "+", "default": [256, 1024]},
         asked={

@@ -2,7 +2,7 @@
 
 The figures are about range queries on one ordered attribute.
 
-    leastnoise experiments matrix-mechanism [--data ../shared/data] [--out DIR] [--quick]
+    leastnoise experiments matrix-mechanism [--data DIR] [--out DIR] [--quick]
 
 Three tables and figures: the errors of cells, hierarchy, wavelet and our optimum compared with the
 singular value bound for all ranges; the same for random subsets of the ranges; and the effect of

@@ -2,7 +2,7 @@
 
 The experiment measures the rows that each method puts into wrong cells, and CPU seconds.
 
-    leastnoise experiments model --data ../shared/data [--out DIR] [--quick]
+    leastnoise experiments model --data DIR [--out DIR] [--quick]
     python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise
     pure delta] [--ways 2 3] [--seeds 5]
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated, write_csv
+from experiments.common import Reals, Report, Row, Wholes, arguments, simulated, write_csv
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimation import Estimate, Outcome, locally_non_negative
 from leastnoise._fitting import rescale_noise
@@ -394,7 +394,7 @@ def run(
 if __name__ == "__main__":
     options = arguments(
         __doc__,
-        data={"type": Path, "default": DATA},
+        data={"type": Path, "required": True},
         out={"type": Path, "default": Path("build/model")},
         names={
             "nargs": "+",

@@ -2,7 +2,7 @@
 
 The figures show sums of incomes up to many bounds in the paper's 15 configurations, and in ours.
 
-    leastnoise experiments sums --data ../shared/data [--out DIR] [--quick]
+    leastnoise experiments sums --data DIR [--out DIR] [--quick]
 
 The configurations are five algorithms without a threshold, with a threshold from the sparse vector
 technique, and with a threshold from the recursive mechanism; the same thresholds with the best
