@@ -59,12 +59,15 @@ def test_readme_releases_an_own_file_in_five_lines(folder, run):
     init, editor, plan, release, show = commands[5:]
     assert editor[1:] == ["people.toml"]
     run.succeeds(*init[1:])
-    (completed,) = read_blocks("toml")
+    completed, added_tables = read_blocks("toml")
     spec = folder / "people.toml"
-    spec.write_text(fill_in(spec.read_text(encoding="utf-8"), completed), encoding="utf-8")
-    quick = spec.read_text(encoding="utf-8").replace('"auto"', '"marginals"')
-    spec.write_text(quick, encoding="utf-8")  # One strategy is planned faster than all.
-    assert "Expected error" in run.succeeds(*plan[1:]).out
+    draft = fill_in(spec.read_text(encoding="utf-8"), completed) + added_tables
+    # One strategy is planned faster than all.
+    spec.write_text(draft.replace('"auto"', '"marginals"'), encoding="utf-8")
+    tables = run.succeeds(*plan[1:]).out
+    assert "Expected error" in tables
+    assert "sex x region" in tables
+    assert "mean of pay by region" in tables
     run.succeeds(*release[1:])
     assert "region=East" in run.succeeds(*show[1:]).out
     assert (folder / "release" / "report.html").exists()
