@@ -101,6 +101,57 @@ def test_series_has_pages_in_each_language(run, folder):
     assert "Besuche bisher" in report
 
 
+YEARS = """
+[source]
+path = "wages.csv"
+[privacy]
+rho = 8
+[domain.year]
+dates = { column = "year", from = "2021-01-01", to = "2024-12-31", by = "year", format = "%Y" }
+[domain.sex]
+categories = ["F", "M"]
+[measures.wage]
+clip = [0, 100]
+[[workload]]
+queries = { year = "identity", sex = "identity" }
+[[workload]]
+means = { of = "wage", by = ["year"] }
+[series]
+along = "year"
+[names]
+rows = "employees"
+measures.wage = { name = "wage", mean = "mean wage" }
+"""
+
+
+def publish_years(run, text):
+    """Publish a yearly series, and return the text of its page."""
+    rows = [
+        f"{year},{sex},{wage}"
+        for year in (2021, 2022, 2023, 2024)
+        for sex in "FM"
+        for wage in (40, 60) * 50
+    ]
+    Path("wages.csv").write_text("\n".join(["year,sex,wage", *rows]) + "\n", encoding="utf-8")
+    Path("spec.toml").write_text(text, encoding="utf-8")
+    run.succeeds("ledger", "set", "wages.ledger", "--rho", 9)
+    run.succeeds("release", "spec.toml", "--out", "out")
+    return Path("out/index.html").read_text(encoding="utf-8")
+
+
+def test_yearly_series_of_a_survey_has_lines_and_warnings(run, folder, monkeypatch):
+    """Years were drawn as names, and margins without a sampling error had no warning."""
+    monkeypatch.delenv("LEASTNOISE_CHARTS", raising=False)
+    page = publish_years(run, YEARS + '[survey.tables.q1]\ncv = "1/10"\n')
+    assert page.count("<svg") == 2
+    assert "for “Mean wage by year”." in page
+    assert "The margins of changes do not include the sampling error." in page
+
+
+def test_series_without_a_survey_has_no_warning(run, folder):
+    assert "sampling error" not in publish_years(run, YEARS)
+
+
 def test_series_refuses_a_list_of_sampling_errors(run, folder):
     write_visits()
     text = SPEC.replace('cv = "1/10"', "tables.q2.cv = [0.1, 0.2]")

@@ -56,6 +56,7 @@ from leastnoise._pages._sentences import (
     format_public_facts,
     format_ratio,
     has_weights,
+    is_weighted,
     keys_of_parts,
     list_answer_notices,
     list_clipped_values,

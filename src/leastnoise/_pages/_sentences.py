@@ -973,11 +973,15 @@ def keys_of_parts(workload: Workload) -> set[tuple[object, ...]]:
 
 def has_weights(release: Release) -> bool:
     """Return whether any table of a release is weighted, as in surveys."""
-    workload = release.plan.workload
+    return is_weighted(release.plan.workload)
+
+
+def is_weighted(workload: Workload) -> bool:
+    """Return whether any table or statistic of a workload is weighted."""
     if any(statistic.weighted_by is not None for statistic in workload.statistics):
         return True
     measures = filter(None, workload.measures)
-    return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
+    return any(isinstance(workload.domain.measure(name), Weighted) for name in measures)
 
 
 def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:

@@ -20,6 +20,7 @@ from leastnoise._pages._report import (
     list_other_languages,
     report_file,
 )
+from leastnoise._pages._sentences import has_weights
 from leastnoise._plan import SeriesPlan
 from leastnoise._release import (
     AnswerTable,
@@ -48,6 +49,7 @@ from leastnoise._workload import Product, QuerySet
 
 _MOST_VIEWS = 24  # tables on the page; the reports show all tables
 _MOST_ROWS = 60  # groups in the list of newest values
+_MOST_NAMED = 3  # tables that a sentence names; of more, it says how many
 _CHARTS = ("lines", "panels")
 _PERIODS_OF_A_YEAR = {"month": 12, "quarter": 4, "week": 52}
 _ONE_DECIMAL = NumberFormat(decimals=1)
@@ -70,6 +72,7 @@ class SeriesView:
             shown.
         svg: the picture of the lines; empty if there is none.
         notes: the notes below the picture.
+        has_sampling: whether the margins of its values include a stated sampling error.
     """
 
     id: str
@@ -79,6 +82,7 @@ class SeriesView:
     rows_note: str
     svg: str = ""
     notes: str = ""
+    has_sampling: bool = False
 
     @property
     def numbers(self) -> int:
@@ -105,6 +109,7 @@ class _TimeTable:
         rounding_key: the key of the rounding rule for the values; see `quantity_key`.
         catalogue: the texts of the page's language, with the table's number format.
         picture: the data of the chart; None if there are too few periods.
+        has_sampling: whether the intervals include a stated sampling error.
     """
 
     id: str
@@ -120,6 +125,7 @@ class _TimeTable:
     rounding_key: str
     catalogue: Catalogue
     picture: Picture | None
+    has_sampling: bool
 
 
 def write_series_page(
@@ -142,7 +148,8 @@ def write_series_page(
     for language in options.languages:
         catalogue = options.catalogue(language, scaled=True)
         views = [] if newest is None else _make_views(newest, catalogue)
-        page = _render_page(folder, options, catalogue, tables, errors, views)
+        notices = _list_survey_notices(newest, views, catalogue)
+        page = _render_page(folder, options, catalogue, tables, errors, views, notices)
         name = report_file(options, language).replace("report", "index")
         new_page = folder / f"{name}.new"
         new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
@@ -156,6 +163,7 @@ def _render_page(
     tables: Sequence[Product],
     errors: Mapping[str, Sequence[float | None]],
     views: Sequence[SeriesView],
+    notices: Sequence[str],
 ) -> str:
     """Return the page of a series as HTML, in the catalogue's language."""
     report = report_file(options, catalogue.language)
@@ -182,6 +190,7 @@ def _render_page(
         published_periods=published_periods,
         periods=len(errors),
         views=views,
+        notices=notices,
         percent=catalogue.format_percent(options.level),
         headings=[
             catalogue.say("col_period"),
@@ -285,6 +294,7 @@ def _table_over_time(table: AnswerTable, period_attribute: str, catalogue: Catal
         rounding_key=quantity_key(product.domain, product.measure),
         catalogue=catalogue.with_format(table_format(product, catalogue)),
         picture=table.picture(catalogue, has_caption=True),
+        has_sampling=table.sampling is not None,
     )
 
 
@@ -307,6 +317,7 @@ def _statistic_over_time(
         rounding_key="",  # means are not rounded
         catalogue=statistic.with_own_format(catalogue),
         picture=statistic.picture(catalogue),
+        has_sampling=statistic.sampling is not None,
     )
 
 
@@ -355,8 +366,6 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
     percent = catalogue.format_percent(release.level)
     keys = [f"how_{chart}", *chart_scale_keys(chart, table.picture)] if chart else []
     notes = [catalogue.say(key, percent=percent) for key in keys]
-    if release.options.survey:
-        notes.append(catalogue.say("series_change_noise_only"))
     return SeriesView(
         id=table.id,
         name=table.name,
@@ -364,7 +373,27 @@ def _make_view(release: Release, table: _TimeTable, chart: str) -> SeriesView:
         rows=rows,
         rows_note=rows_note,
         notes=" ".join(notes),
+        has_sampling=table.has_sampling,
     )
+
+
+def _list_survey_notices(
+    release: Release | None, views: Sequence[SeriesView], catalogue: Catalogue
+) -> list[str]:
+    """Return sentences on margins without the sampling error of a survey."""
+    if release is None or not (release.options.survey or has_weights(release)):
+        return []
+    uncovered = [view.name for view in views if not view.has_sampling]
+    if len(uncovered) == len(views):
+        return [catalogue.say("st_noise_only")]
+    notices = []
+    if uncovered:
+        shown = [catalogue.say("quoted", name=name) for name in uncovered[:_MOST_NAMED]]
+        if len(uncovered) > len(shown):
+            shown.append(catalogue.say_count("further", len(uncovered) - len(shown)))
+        names = catalogue.join_names(shown)
+        notices.append(catalogue.say("fit_sample_of", names=names))
+    return [*notices, catalogue.say("series_change_noise_only")]
 
 
 def _earlier_positions(release: Release, periods: int) -> list[int]:

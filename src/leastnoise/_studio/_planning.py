@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from leastnoise._domain import Domain
 from leastnoise._error import StatisticError, measured_multiplier, statistic_errors
 from leastnoise._facts import list_facts
-from leastnoise._pages import describe_draft
+from leastnoise._pages import describe_draft, is_weighted
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -468,6 +468,8 @@ def state_json(state: PlanningState) -> dict[str, Any]:
     draft = state.draft
     catalogue = draft.catalogue
     warnings = [*spec_warnings(draft.spec, catalogue)]
+    if draft.spec.options.survey or is_weighted(draft.spec.workload):
+        warnings.append(catalogue.say("st_noise_only"))
     if state.plan is not None and state.ready:
         warnings += plan_warnings(draft.spec, state.plan, catalogue)
     error = state.error

@@ -23,6 +23,7 @@ from leastnoise._charts import Axis, Picture, choose_chart, format_digits
 from leastnoise._domain import (
     Bins,
     CompleteCount,
+    Dates,
     Decimals,
     DeviationProduct,
     Domain,
@@ -524,7 +525,7 @@ def make_key_axes(
         kind = domain.kind(attribute)
         label_texts = tuple(map(str, axis_labels))
         axis = _make_number_axis(name, kind, queries, label_texts)
-        axis = axis or _make_label_axis(name, queries, label_texts)
+        axis = axis or _make_label_axis(name, kind, queries, label_texts)
         further_keys = _count_further_cells(kind, queries.labels(attribute, kind))
         axes.append(replace(axis, further_keys=further_keys))
     return tuple(axes)
@@ -562,8 +563,11 @@ def _make_number_axis(
     )
 
 
-def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
-    """Return a chart axis of dates if all labels are periods, else of names."""
+def _make_label_axis(name: str, kind: Kind, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
+    """Return a chart axis of dates if all labels are periods, else of names.
+
+    Labels such as ``2024`` are years only along an attribute of dates; elsewhere they may be codes.
+    """
     are_windows = window_width(queries) > 0
     if are_windows:  # a window of periods is drawn at its last period
         periods = [str(last) for _, last in queries.arguments[: len(labels)]]
@@ -573,7 +577,7 @@ def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> A
     are_dates = (
         (are_windows or queries.form.axis != "spans")
         and len(moments) == len(labels) > 2
-        and len(periods[0]) > 4
+        and (isinstance(kind, Dates) or len(periods[0]) > 4)
     )
     if not are_dates:
         return Axis(name=name, labels=labels, kind="names")
