@@ -49,7 +49,6 @@ from leastnoise._workload import (
 # variance of continuous noise.
 _EPSILON = "1/1000"
 _RHO = "1/2000000"
-_SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,7 +448,10 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
     parser.add_argument("--most-cells", type=int, default=4096)
     parser.add_argument("--only", default="", help="only cases with this text in their name")
     parser.add_argument(
-        "--data", type=Path, default=_SCHEMAS, help="folder with census_sf1_person.json"
+        "--data",
+        type=Path,
+        default=Path(),
+        help="folder with census_sf1_person.json  [default: the current folder]",
     )
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     parser.add_argument(
