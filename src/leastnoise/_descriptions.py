@@ -444,13 +444,13 @@ def _find_tables(
         yield from _find_tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
 
 
-READERS: tuple[Callable[[Any], Description | None], ...] = (
-    from_csvw,
-    from_mbi,
-    from_opendp,
-    from_smartnoise,
-)
-"""Each returns None for a description of another tool."""
+READERS: Mapping[str, Callable[[Any], Description | None]] = {
+    "CSVW-EO": from_csvw,
+    "mbi": from_mbi,
+    "OpenDP": from_opendp,
+    "SmartNoise": from_smartnoise,
+}
+"""The reader of each tool, which returns None for a description of another tool."""
 _KNOWN_TOOLS = (
     "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP "
     "serialized"
@@ -490,15 +490,15 @@ def read_description(path: Path) -> Description:
                 f"The description {str(path)!r} is neither JSON nor YAML. The supported formats "
                 f"are {_KNOWN_TOOLS}."
             ) from None
-    for read in READERS:
+    for tool, read in READERS.items():
         try:
             description = read(value)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
-                f"The description {str(path)!r} looks like one for {read.__name__}, but is "
-                "damaged. Repair it."
+                f"The description {str(path)!r} looks like one of {tool}, but is damaged. "
+                "Repair it."
             ) from None
         if description is not None:
             return description
