@@ -17,18 +17,18 @@ from leastnoise._trusted.accounting import GDP, GaussianCost, PureCost, gaussian
 
 
 def best_guess(first, second):
-    """The chance to guess right which of two equally likely distributions an outcome is from."""
+    """Return the chance of a right guess which of two equally likely distributions occurred."""
     return float(np.maximum(first, second).sum() / 2)
 
 
 def largest_posterior(first, second):
-    """The surest that an outcome makes of one of two equally likely distributions."""
+    """Return the largest posterior probability of one of two equally likely distributions."""
     seen = (first > 1e-250) & (second > 1e-250)
     return float((np.maximum(first, second)[seen] / (first + second)[seen]).max())
 
 
 def noisy_counts(counts, weights, reach=40):
-    """The joint distribution of counts with independent noise, weights by size, in a window."""
+    """Return the joint distribution of counts with independent noise, on a window of points."""
     points = np.arange(-reach, reach + 1)
     total = sum(weights(z) for z in range(-400, 401))
     rows = [np.array([weights(int(z) - count) for z in points]) / total for count in counts]

@@ -19,7 +19,7 @@ ONE = tables(NLTCS, cube_workload(16, 1, ""))
 
 
 def total(workload, name):
-    """Total squared error at epsilon 1."""
+    """Return the total squared error at epsilon 1."""
     return error_of(name, workload, PureDP(EPSILON)) * float(EPSILON) ** 2
 
 

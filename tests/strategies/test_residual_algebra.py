@@ -134,7 +134,7 @@ DOMAINS = {
 
 
 def cell_variances(closure, eigenvalue, sets):
-    """Of every marginal, by the residual spaces inside it."""
+    """Return the variance of a cell of each marginal, from its residual spaces."""
     return np.asarray(
         incidence(closure, sets).T @ (dimensions(closure) / eigenvalue)
     ) / table_sizes(closure.shape, sets)
