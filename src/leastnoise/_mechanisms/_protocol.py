@@ -6,8 +6,8 @@ paid steps.
 A new mechanism needs four parts: one file with a subclass of `Mechanism`; one line in
 ``_mechanism_registry.py``; rows of the conformance kit in tests/mechanisms/rows_NAME.py; and the
 sentences of its findings, ``regime_NAME``, in each language (``_texts/locales/NAME.pot``).
-Data-dependent mechanisms share the code of this file. The code writes and reads their findings. The
-code also plans their reference, which is the best data-independent plan.
+This file also has the code that data-dependent mechanisms share: it writes and reads their
+findings, and plans their reference, which is the best data-independent plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -107,12 +107,12 @@ class Mechanism(Protocol):
     findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
     """The classes of its findings."""
 
-    # Planning refuses other workloads with a reason.
+    # `workload` is unused here, because planning refuses unsuitable workloads with a reason.
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002
         """Return whether the mechanism handles a strategy and a workload."""
         return strategy in self.names
 
-    # No decision uses an attribute that no query has.
+    # `workload` is unused here: by default, no private choice reads additional attributes.
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002
         """Return the attributes that the private choices of a release depend on.
 
