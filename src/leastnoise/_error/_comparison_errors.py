@@ -138,8 +138,8 @@ class PairCovariances:
             expand(product, np.arange(product.rows).reshape(product.shape), names)
             for product in (first, second)
         ]
-        numerator_cells, other = np.broadcast_arrays(*positions)
-        return np.asarray(pairs[numerator_cells.astype(np.int64), other.astype(np.int64)])
+        first_rows, second_rows = np.broadcast_arrays(*positions)
+        return np.asarray(pairs[first_rows.astype(np.int64), second_rows.astype(np.int64)])
 
 
 def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
@@ -224,26 +224,30 @@ def estimate_quotient(
         multiplier: half the width of an interval in standard errors.
     """
     step = 0.5 / covariance.measurements.grid
-    top_variance = covariance.between(quantity.numerator, quantity.numerator, names)
+    numerator_variance = covariance.between(quantity.numerator, quantity.numerator, names)
     if quantity.denominator is None or denominator is None:
-        return _estimate_numerator(numerator, top_variance, step, bounds, multiplier)
-    bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
+        return _estimate_numerator(numerator, numerator_variance, step, bounds, multiplier)
+    denominator_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
     # The errors of the denominator and of (numerator - ``slope`` * denominator) are uncorrelated.
     slope = np.where(
-        bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
+        denominator_variance > 0,
+        shared / np.where(denominator_variance > 0, denominator_variance, 1.0),
+        0.0,
     )
-    rest_variance = np.maximum(top_variance - slope * shared, 0.0)
-    rest_variance = np.where(rest_variance > _VARIANCE_ROUNDING * top_variance, rest_variance, 0.0)
+    rest_variance = np.maximum(numerator_variance - slope * shared, 0.0)
+    rest_variance = np.where(
+        rest_variance > _VARIANCE_ROUNDING * numerator_variance, rest_variance, 0.0
+    )
     # For integer noise, intervals are extended by half a step. Public numbers have no noise.
     is_mean = quantity.numerator.measure is not None
     numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
-    has_noise = float(np.max(bottom_variance, initial=0.0)) > 0
+    has_noise = float(np.max(denominator_variance, initial=0.0)) > 0
     ends = ratio_interval(
         numerator - slope * denominator,
         denominator,
         rest_variance + np.zeros_like(denominator),
-        bottom_variance + np.zeros_like(denominator),
+        denominator_variance + np.zeros_like(denominator),
         multiplier,
         (-np.inf, np.inf),
         half_noise_steps=(numerator_step, step if has_noise else 0.0),
@@ -253,7 +257,7 @@ def estimate_quotient(
     divisor = np.where(is_positive, denominator, 1.0)
     quotient = np.where(is_positive, numerator / divisor, (bounds[0] + bounds[1]) / 2)
     quotient = np.clip(quotient, low, high)
-    variance = rest_variance + (quotient - slope) ** 2 * bottom_variance
+    variance = rest_variance + (quotient - slope) ** 2 * denominator_variance
     is_clear = np.isfinite(ends[0]) & np.isfinite(ends[1])
     return Estimated(
         value=quotient,
