@@ -41,12 +41,12 @@ from leastnoise._trusted.reading._value_rules import (
     counted_seconds,
     is_counted_in_utc,
     is_null,
+    local_seconds,
     null_numbers,
     number_reader,
     stamps,
     time_reader,
     value_as_text,
-    wall,
     without_zeros,
 )
 from leastnoise._trusted.reading._words import arrow_words
@@ -254,7 +254,7 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
         if clock is None:
             shown = seconds
         else:
-            shown = wall(clock, seconds, zoned & ~is_outside)
+            shown = local_seconds(clock, seconds, zoned & ~is_outside)
         return _cells_of_numbers(rule, shown, is_outside, missing)
 
     read_time = time_reader(clocked, rule.reading)

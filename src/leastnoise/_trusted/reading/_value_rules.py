@@ -360,13 +360,15 @@ def changes_of_clock(
         return None
     clock = zoneinfo.ZoneInfo(zone)
     seconds = []
-    shown = [ahead(clock, start)]
+    shown = [utc_offset(clock, start)]
     for hour in range(start, end, 3600):
         after = min(hour + 3600, end)
-        if (then := ahead(clock, after)) != shown[-1]:
+        if (then := utc_offset(clock, after)) != shown[-1]:
             seconds.append(
                 bisect.bisect_left(
-                    range(hour, after), True, key=lambda second: ahead(clock, second) != shown[-1]
+                    range(hour, after),
+                    True,
+                    key=lambda second: utc_offset(clock, second) != shown[-1],
                 )
                 + hour
             )
@@ -511,7 +513,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     return np.where(has_day, seconds.astype(np.int64), NO_DAY)
 
 
-def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) -> IntArray:
+def local_seconds(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) -> IntArray:
     """Convert UTC seconds to the local clock time of a time zone.
 
     Only the entries marked by ``is_selected`` are converted; all other entries of the result are
@@ -520,12 +522,12 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, is_selected: BoolArray) ->
     instants, where = np.unique(seconds[is_selected], return_inverse=True)
     shown = seconds.copy()
     shown[is_selected] += np.array(
-        [ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64
+        [utc_offset(clock, moment) for moment in instants.tolist()], dtype=np.int64
     )[where.reshape(-1)]
     return shown
 
 
-def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
+def utc_offset(clock: zoneinfo.ZoneInfo, second: int) -> int:
     """Return how many seconds a zone's clock is ahead of UTC at some time."""
     # Beyond the calendar, and so outside the domain of every attribute.
     if not -62_000_000_000 < second < 253_000_000_000:
