@@ -418,7 +418,7 @@ def test_reader_refuses_an_allowance_of_another_bound():
 def test_record_beyond_the_bound_is_not_closed():
     plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
     table = read_rows(plan, [("ann", 0, 0)] * 2, allowance_after(plan, _periods.ClosedPeriods()))
-    use = open_content(table).use
+    use = open_content(table).period_use
     object.__setattr__(use, "most", 1)
     with pytest.raises(InternalError, match="more rows in a series than its bound"):
         _periods.close_period(

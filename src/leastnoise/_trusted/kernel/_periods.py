@@ -248,7 +248,7 @@ def _rows_used_after_closing(table: Table, closed_before: ClosedPeriods) -> Used
     """
     opened = open_content(table, Columns, Counted)
     if isinstance(opened, Columns):
-        use = opened.use
+        use = opened.period_use
     else:
         use = None
     if use is not None and use.before.periods <= closed_before.number:

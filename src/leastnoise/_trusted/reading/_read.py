@@ -400,7 +400,7 @@ def _read_rows(
         rows=len(rows_counting),
         counting=rows_counting if per_unit_measures else None,
         usage=_usage_table(usage, request, totals),
-        use=unit_use,
+        period_use=unit_use,
     )
 
 

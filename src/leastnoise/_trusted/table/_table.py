@@ -36,14 +36,14 @@ class Columns:
             present, has 1 for each row that counts as a row. The array has 0 for a row that counts
             only for its unit.
         rows: the number of rows.
-        use: the rows that units use in each period, if a series bounds the rows of a unit in all
-            periods; None for other tables.
+        period_use: the rows that units use in each period, if a series bounds the rows of a unit in
+            all periods; None for other tables.
     """
 
     codes: Mapping[str, Codes]
     values: Mapping[str | None, Values]
     rows: int
-    use: PeriodUse | None = None
+    period_use: PeriodUse | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ class Keyed:
 _CONTENT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
 
 
-def store_content(handle: object, columns: Columns | Counted | Keyed) -> None:
+def store_content(handle: object, content: Columns | Counted | Keyed) -> None:
     """Store the private content of a handle for as long as the handle lives.
 
     >>> class Handle: ...
@@ -84,7 +84,7 @@ def store_content(handle: object, columns: Columns | Counted | Keyed) -> None:
     >>> open_content(handle).rows
     3
     """
-    _CONTENT[handle] = columns
+    _CONTENT[handle] = content
 
 
 def open_content(handle: object, *kinds: type) -> Any:
@@ -140,8 +140,8 @@ class Table(Immutable):
             its unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, which counts the used and the unused rows of the
             source; None if it was not requested.
-        use: the rows that units use in each period of a series that bounds them in all periods;
-            private, and None for other tables.
+        period_use: the rows that units use in each period of a series that bounds them in all
+            periods; private, and None for other tables.
 
     Attributes:
         domain: the public domain.
@@ -200,7 +200,7 @@ class Table(Immutable):
         rows: int | None = None,
         counting: npt.ArrayLike | None = None,
         usage: "Table | None" = None,
-        use: PeriodUse | None = None,
+        period_use: PeriodUse | None = None,
     ) -> None:
         amounts = {} if values is None else values
         if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
@@ -245,7 +245,10 @@ class Table(Immutable):
         values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
         if counts is not None:
             values_of[None] = counts
-        content = Columns(codes=columns, values=values_of, rows=lengths.pop(), use=use)  # T7
+        # T7
+        content = Columns(
+            codes=columns, values=values_of, rows=lengths.pop(), period_use=period_use
+        )
         store_content(self, content)
 
     @classmethod
