@@ -17,6 +17,7 @@ from leastnoise._charts import (
     CHARTS,
     Axis,
     DotPlot,
+    DotRow,
     choose_chart,
     count_certain_largest,
     draw_chart,
@@ -35,7 +36,8 @@ TEXTS = ("k", "a <title>", "a & description")
 
 
 def dot_plot_of_pay(groups, *rows):
-    return draw_dots(DotPlot(title="pay", groups=groups, series="share", rows=rows))
+    dots = tuple(DotRow(*row) for row in rows)
+    return draw_dots(DotPlot(title="pay", groups=groups, series="share", rows=dots))
 
 
 DOTS = dot_plot_of_pay(
@@ -297,8 +299,9 @@ def test_dots_of_one_group_are_apart_and_clip_with_arrows(svgs):
     ids=["both sides", "uneven", "upwards"],
 )
 def test_dots_show_whole_intervals_if_they_fit(wide):
-    rows = [(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]
-    spec = draw_dots(DotPlot(title="pay", groups="sex", rows=(*rows, ("g", "", 9.0, *wide))))
+    rows = [DotRow(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]
+    rows.append(DotRow("g", "", 9.0, *wide))
+    spec = draw_dots(DotPlot(title="pay", groups="sex", rows=tuple(rows)))
     spans = [(row["from"], row["to"]) for row in spec["data"]["values"]]
     assert spans == [*[(7, 13)] * 6, wide]
     assert not any(row["open"] for row in spec["data"]["values"])
@@ -306,8 +309,10 @@ def test_dots_show_whole_intervals_if_they_fit(wide):
 
 
 def test_dots_without_intervals_or_values_have_an_axis():
-    missing = ("a", "", float("nan"), float("nan"), float("nan"))
-    for rows in ((missing,), (("a", "", 3.0, 3.0, 3.0),), (("a", "", 3.0, 1.0, 900.0), missing)):
+    missing = DotRow("a", "", float("nan"), float("nan"), float("nan"))
+    exact = DotRow("a", "", 3.0, 3.0, 3.0)
+    wide = DotRow("a", "", 3.0, 1.0, 900.0)
+    for rows in ((missing,), (exact,), (wide, missing)):
         spec = draw_dots(DotPlot(title="pay", groups="sex", rows=rows))
         assert not any(row["open"] for row in spec["data"]["values"])
 

@@ -189,10 +189,10 @@ def _dot_axis_ends(rows: Sequence[DotRow], *, marks_zero: bool = False) -> tuple
     An interval is cut off if it would make the axis over five times as long, so that the other
     intervals could hardly be distinguished. The narrower half of the intervals is always shown.
     """
-    values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
+    values = [row.value for row in rows if not math.isnan(row.value)]
     if marks_zero:
         values.append(0.0)
-    intervals = [(low, high) for _, _, _, low, high in rows if low <= high]
+    intervals = [(row.low, row.high) for row in rows if row.low <= row.high]
     narrowest_first = sorted(intervals, key=lambda ends: ends[1] - ends[0])
     half_count = (len(intervals) + 1) // 2
     numbers = [*values, *chain.from_iterable(narrowest_first[:half_count])]
@@ -215,7 +215,7 @@ def draw_dots(plot: DotPlot) -> Spec:
     interval that does not fit on the axis ends in an arrow at the end of the axis. A value that is
     not published (NaN) is not drawn.
     """
-    published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
+    published_rows = tuple(row for row in plot.rows if not math.isnan(row.value))
     axis_low, axis_high = _dot_axis_ends(published_rows, marks_zero=plot.marks_zero)
     room_beyond = (axis_high - axis_low) / 10
     rows = _dot_records(published_rows, axis_low, axis_high)
@@ -229,7 +229,9 @@ def draw_dots(plot: DotPlot) -> Spec:
         "scale": scale,
         "axis": {"tickCount": 5},
     }
-    if all(value.is_integer() for _, _, *numbers in published_rows for value in numbers):
+    if all(
+        number.is_integer() for row in published_rows for number in (row.value, row.low, row.high)
+    ):
         x["axis"] |= {"tickMinStep": 1}
     row_encoding: Spec = {"color": {"value": SERIES[0]}}
     shape: Spec = {}
@@ -289,16 +291,16 @@ def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> l
     room_beyond = (axis_high - axis_low) / 10
     return [
         {
-            "k0": group,
-            "group": series,
-            "value": round_to_six_digits(value),
-            "low": round_to_six_digits(low),
-            "high": round_to_six_digits(high),
-            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
-            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
-            "open": low < axis_low or high > axis_high,
+            "k0": row.group,
+            "group": row.series,
+            "value": round_to_six_digits(row.value),
+            "low": round_to_six_digits(row.low),
+            "high": round_to_six_digits(row.high),
+            "from": round_to_six_digits(max(row.low, axis_low - room_beyond)),
+            "to": round_to_six_digits(min(row.high, axis_high + room_beyond)),
+            "open": row.low < axis_low or row.high > axis_high,
         }
-        for group, series, value, low, high in rows
+        for row in rows
     ]
 
 

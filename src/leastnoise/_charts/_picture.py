@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,8 +142,22 @@ class Picture:
         return axis.name
 
 
-DotRow: TypeAlias = tuple[str, str, float, float, float]
-"""A dot: its group, its series, its value, and the lower and upper end of its interval."""
+class DotRow(NamedTuple):
+    """A dot of a dot plot.
+
+    Attributes:
+        group: the label of its group.
+        series: the label of its series; empty if the plot has one series.
+        value: its value; NaN if it is not published.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+    """
+
+    group: str
+    series: str
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
+from leastnoise._charts import DotPlot, DotRow, draw_dots, make_altair_chart
 from leastnoise._domain import Domain, column_measures
 from leastnoise._error import (
     ComparisonInterval,
@@ -115,7 +115,8 @@ class ComparisonMixin(TabularMixin):
         ]
         rows = []
         for labels, value, low, high in zip(itertools.product(*self.labels), *columns, strict=True):
-            rows.append((", ".join(map(str, labels)) or "all", "", value, low, high))
+            group = ", ".join(map(str, labels)) or "all"
+            rows.append(DotRow(group, "", value, low, high))
         plot = DotPlot(
             title="difference", groups=" x ".join(self.by), rows=tuple(rows), marks_zero=True
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
+from leastnoise._charts import DotPlot, DotRow, draw_dots, make_altair_chart
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._trusted.check.arrays import FloatArray
 
@@ -55,7 +55,7 @@ class GroupIntervals(TabularMixin):
 
     def plot(self) -> Any:
         """Return an Altair chart with a dot and an interval for each group."""
-        rows = tuple((name, "", value, low, high) for name, value, low, high in self.rows())
+        rows = tuple(DotRow(name, "", value, low, high) for name, value, low, high in self.rows())
         plot = DotPlot(title=self.quantity, groups=self.groups, rows=rows)
         return make_altair_chart(draw_dots(plot), self.quantity)
 

@@ -541,15 +541,15 @@ class ComparisonView:
             )
             if not math.isnan(lower):
                 group, series = (", ".join(part) for part in (labels[:groups], labels[groups:]))
-                rows.append((group, series, value, lower, upper))
+                rows.append(DotRow(group, series, value, lower, upper))
         if len(rows) > _MOST_DOTS:
-            rows.sort(key=lambda row: -abs(row[2]))
-            return sorted(rows[:_LARGEST_DOTS], key=lambda row: -row[2])
+            rows.sort(key=lambda row: -abs(row.value))
+            return sorted(rows[:_LARGEST_DOTS], key=lambda row: -row.value)
         axes = self._axes()
         if len(axes) == 1 + self._has_series:
             sizes = changes.reshape(axes[0].size, -1)[:, 0]
             ranks = {axes[0].labels[key]: rank for rank, key in enumerate(axes[0].order_by(sizes))}
-            rows.sort(key=lambda row: ranks[row[0]])
+            rows.sort(key=lambda row: ranks[row.group])
         return rows
 
 

@@ -284,7 +284,7 @@ class StatisticTable(ResultTable):
             colour = ", ".join(names[groups:])
             if self.statistic.form.at_shares:
                 colour = catalogue.localize(colour)
-            rows.append((group, colour, scale * value, scale * low, scale * high))
+            rows.append(DotRow(group, colour, scale * value, scale * low, scale * high))
         return DotPlot(
             title=statistic_axis_title(self.statistic, self.domain, catalogue),
             groups=title,
@@ -294,14 +294,14 @@ class StatisticTable(ResultTable):
 
     def _sort_dots(self, rows: Sequence[DotRow], catalogue: Catalogue) -> tuple[DotRow, ...]:
         """Return the dots in order; many unordered names are sorted by value."""
-        groups = dict.fromkeys(row[0] for row in rows)
+        groups = dict.fromkeys(row.group for row in rows)
         axes = make_key_axes(self.statistic.along, self.domain, self._group_labels, catalogue)
         if len(axes) == 0 or axes[0].size != len(groups):
             return tuple(rows)
         sizes = self.values.reshape(axes[0].size, -1)[:, 0]
         order = axes[0].order_by(sizes)
         ranks = {label: order.index(key) for key, label in enumerate(groups)}
-        return tuple(sorted(rows, key=lambda row: ranks[row[0]]))
+        return tuple(sorted(rows, key=lambda row: ranks[row.group]))
 
     @property
     def _group_labels(self) -> tuple[tuple[str, ...], ...]:
