@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
@@ -166,6 +167,81 @@ def undocumented(module):
         if needs_example and ">>>" not in text:
             complaints.append(f"{name} has no example that runs")
     return complaints
+
+
+SECTION = re.compile(r"^(?:Args|Attributes):\n((?:    .*\n?|\n)*)", flags=re.MULTILINE)
+LISTED = re.compile(r"^    (\w+(?:, \w+)*):", flags=re.MULTILINE)
+
+
+def listed_names(text):
+    """Return the names in the lists of arguments and attributes of a docstring."""
+    lines = [line for section in SECTION.findall(text) for line in LISTED.findall(section)]
+    return {name for line in lines for name in line.split(", ")}
+
+
+def described_below(statements):
+    """Return the fields that a text below them describes."""
+    return {
+        field.target.id
+        for field, text in pairwise(statements)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+
+
+def wrong_attributes(tree):
+    """List differences between fields of classes and the lists of attributes in their docstrings.
+
+    Private fields and class variables may be left out. A class with a base class may list the
+    fields of that base class.
+    """
+    complaints = []
+    for node in ast.walk(tree):
+        text = ast.get_docstring(node) or "" if isinstance(node, ast.ClassDef) else ""
+        if "\nAttributes:\n" not in text:
+            continue
+        listed = listed_names(text)
+        annotations = {
+            statement.target.id: ast.unparse(statement.annotation)
+            for statement in node.body
+            if isinstance(statement, ast.AnnAssign)
+        }
+        required = {
+            name
+            for name, annotation in annotations.items()
+            if not name.startswith("_") and "ClassVar" not in annotation
+        }
+        missing = required - listed - described_below(node.body)
+        complaints += [f"{node.name} does not list {name}" for name in sorted(missing)]
+        bases = {ast.unparse(base) for base in node.bases} - {"NamedTuple"}
+        generates_fields = any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+        if not bases and (generates_fields or node.bases):
+            members = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            unknown = listed - annotations.keys() - members
+            complaints += [f"{node.name} has no field {name}" for name in sorted(unknown)]
+    return complaints
+
+
+def test_lists_of_attributes_are_complete():
+    found = {name_of(path): wrong_attributes(parse(read(path))) for path in MODULES}
+    assert {name: complaints for name, complaints in found.items() if complaints} == {}
+
+
+@pytest.mark.parametrize(
+    ("header", "listed", "complaints"),
+    [
+        ("@dataclass\nclass A:", "x: one.", ["A does not list y"]),
+        ("class A(NamedTuple):", "x, y, z: three.", ["A has no field z"]),
+        ("class A(B):", "x, y, z: three.", []),
+        ("@dataclass\nclass A:", "x: one.\n        y: two.", []),
+    ],
+)
+def test_incomplete_lists_of_attributes_are_detected(header, listed, complaints):
+    docstring = f'    """Text.\n\n    Attributes:\n        {listed}\n    """\n'
+    assert (
+        wrong_attributes(ast.parse(f"{header}\n{docstring}    x: int\n    y: int\n")) == complaints
+    )
 
 
 @pytest.mark.parametrize("package", ["", *TRUSTED_PACKAGES])

@@ -278,6 +278,9 @@ class _PosteriorEquations:
     """The normal equations of differences with independent normal priors.
 
     Attributes:
+        runs: the runs of cells, and the halving tree that defines the differences.
+        joint: the measured queries.
+        noise: the noise variance of each difference; 0 for padding.
         precision: the precision of the prior of each difference.
         precision_times_mean: precisions times the means of the priors.
     """

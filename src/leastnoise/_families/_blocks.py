@@ -100,6 +100,7 @@ class BlockGram(NamedTuple):
     the pairs and the constant ``constants[b, c]``.
 
     Attributes:
+        identity: the coefficient of the identity in every M_bb.
         pairs: for each pair, a and b in every block as (value at cell 0, slope), shape (blocks, 2).
         range_coefficients: the coefficients that listed ranges add to every M_bb, shape (blocks, 2,
             2).

@@ -490,6 +490,8 @@ class FittedFamily(NamedTuple):
     """An integer strategy along one attribute, fitted to a workload.
 
     Attributes:
+        operator: the integer queries to measure.
+        row_weights: the integer weight of each query; None if all are 1.
         error_lower_bound: a lower bound on the total squared error of every strategy of norm 1, at
             unit noise; 0 if no bound is computed.
     """

@@ -477,6 +477,8 @@ class _GeneratorPart:
     """The products of rows Y with the part ``a_i b_j`` (i <= j) of M.
 
     Attributes:
+        a: the factors a_i, shape (n,).
+        b: the factors b_j, shape (n,).
         row_sums_a: the sums of each row times a, shape (p,).
         row_sums_b: the sums of each row times b, shape (p,).
         values_on_support: the rows of Y M on the support.

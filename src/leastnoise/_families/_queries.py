@@ -261,6 +261,7 @@ class RowSpace:
 
     Attributes:
         size: number of cells n.
+        dimension: the dimension of the space.
         components: the connected component of each of the n + 1 nodes, if the space is a span of
             intervals.
         null_basis: an orthonormal basis of the null space, shape (n, n - dimension), if the space

@@ -171,6 +171,7 @@ class ModelSetting:
     """The public properties of a plan on which the steps of a model depend.
 
     Attributes:
+        plan: the plan of the release.
         pairs: the weight of the squared errors of each pair of attributes.
     """
 

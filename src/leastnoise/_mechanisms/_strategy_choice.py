@@ -375,6 +375,9 @@ class _Trial:
     """A planner, the problem to plan, and the time that it may take.
 
     Attributes:
+        request: the planner and the time that it is estimated to need.
+        problem: the public input of the planner.
+        deadline: the time at which the planner must end.
         start: the time at which the trial began.
         needless: the reason why it can gain almost nothing, or an empty text if it may gain more.
     """

@@ -200,6 +200,8 @@ class _SeriesProblem:
     """The tables of a series, and the noise of their measurements.
 
     Attributes:
+        workload: the tables to answer, with hidden cells if the domain has any.
+        privacy: the budget and the unit of all periods.
         along: the attribute of dates.
         noise: the kind of noise: Gaussian if the budget allows it.
         tables: the tables of the workload.

@@ -71,6 +71,7 @@ class _LevelTables:
 
     Attributes:
         attribute: the attribute that has levels.
+        levels: the levels of the attribute.
         tables: the measure, the level and the other attributes of every table that may be measured.
         space_terms: for every measure and residual space of the other attributes, two arrays: the
             importance of each level, shape (levels,), and the precision that each table adds to

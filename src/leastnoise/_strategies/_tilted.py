@@ -71,6 +71,7 @@ class _AttributeGroup:
 
     Attributes:
         size: the number of cells.
+        operators: the different queries along the attribute.
         grams: the Gram matrices of the operators; empty if only cells are requested.
         first_index: the position of the first operator's s in the array of values. Its r follows,
             then s and r of the next operator.
@@ -94,6 +95,7 @@ class _Terms:
     There is an entry for each pair of a product and a subset tau of its attributes.
 
     Attributes:
+        attribute_sets: the measure and the attributes of each tau.
         set_index: for each entry, the position of its tau, shape (entries,).
         importance: for each entry, the importance of its product, shape (entries,).
         value_indices: for each entry, the positions of the values that it multiplies, shape
