@@ -111,11 +111,24 @@ DAYS = {
     "12/31/2025": "%m/%d/%Y",
 }
 """``format`` of dates for each format of days."""
-# The form fields that contain numbers.
 BUDGETS = ("epsilon", "rho")
 """The kinds of budgets that the form offers; the first is the default."""
-_NUMBERS = {"low", "high", "step", "epsilon", "rho", "margin", "delta", "size", "max_rows", "most"}
-_NUMBERS |= {"round", "below", "width"}
+# The names of the form fields that contain numbers.
+_NUMBERS = {
+    "low",
+    "high",
+    "step",
+    "epsilon",
+    "rho",
+    "margin",
+    "delta",
+    "size",
+    "max_rows",
+    "most",
+    "round",
+    "below",
+    "width",
+}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of
 # columns: it holds no value of the data.

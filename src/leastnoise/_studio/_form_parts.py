@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leastnoise._spec import SourceColumn
-from leastnoise._texts import LANGUAGES
+from leastnoise._texts import LANGUAGES, MOST_DECIMALS
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 
 Form = Mapping[str, str]
@@ -36,7 +36,6 @@ OUTPUT_ROUNDING = ("nearest", "controlled")
 LEVELS = ("0.8", "0.9", "0.95", "0.99", "0.999")
 """The levels of intervals that the form offers."""
 _TEXTS = ("title", "source", "agency", "contact")
-_MOST_DECIMALS = 12  # as [names] allows
 SURVEY_NUMBERS = ("design_effect", "sample", "population")
 """The numbers of a rule for the sampling error of a survey."""
 _SURVEY_NAMES = {
@@ -293,7 +292,7 @@ def _column_entry(form: Form, number: int, *, is_measure: bool) -> dict[str, Any
     decimals = form.get(f"{prefix}decimals", "")
     if is_measure and decimals:
         entry["decimals"] = whole(
-            "decimals of means and sums", parse_number(decimals), 0, _MOST_DECIMALS
+            "decimals of means and sums", parse_number(decimals), 0, MOST_DECIMALS
         )
     return entry
 

@@ -62,7 +62,7 @@ class NumberFormat:
         if decimals is None:
             decimals = 0
             if 0 < half_width < 1:
-                decimals = min(12, 1 - math.floor(math.log10(half_width)))
+                decimals = min(MOST_DECIMALS, 1 - math.floor(math.log10(half_width)))
         digits = "0"
         if decimals:
             digits = f"0.{'0' * decimals}"
