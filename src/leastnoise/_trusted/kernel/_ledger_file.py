@@ -412,9 +412,7 @@ def _entry_of_row(
 
 
 def checked_text(name: str, value: object, min_length: int = 0) -> str:
-    """Return a text.
-
-    An error is raised if the ledger cannot store the value.
+    """Return a value unchanged if it is a text that the ledger can store.
 
     Raises:
         InputError: the value has another class; its length is not allowed; it has a null character;
