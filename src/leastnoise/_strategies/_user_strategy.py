@@ -173,10 +173,9 @@ def _operator(problem: PlanningProblem, attribute: str, user_value: Any, bits: i
 def _with_hidden_cell(published_queries: Operator, kind: Kind, norm: int) -> Operator:
     """Return queries extended by a query for the hidden cell.
 
-    The column of the hidden cell has the largest norm of all other columns, rounded down.
-
-    The query does not increase the cost of any row. Without this query, the measurements would not
-    determine tables that lack the attribute.
+    The column of the hidden cell has the largest norm of all other columns, rounded down, so no row
+    costs more. Without the added query, the measurements would not determine tables that lack the
+    attribute.
     """
     rows = dense(published_queries)[:, : kind.published]
     largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
