@@ -85,9 +85,14 @@ _THREE_WAY_ROW_FRACTIONS = {
     1: 0.47,
     2: 0.19,
 }
-# Tables of fewer cells need twice the deciding rows, and 2 x 2 tables far more, because their cells
-# are rarely empty.
+# Tables of this number of cells have half as many deciding rows, and 2 x 2 tables far fewer,
+# because their cells are rarely empty. At twice this number of cells, the effect is below 2%.
 _SMALL_TABLE_CELLS = 9
+_SMALL_TABLE_POWER = 6
+# The share of rows in wrong cells is half the sum of absolute errors, divided by the rows. The mean
+# absolute error is sqrt(2 / pi) = 0.8 times the RMSE under Gaussian noise, and 0.7 times under
+# Laplace noise.
+_WRONG_CELLS_OVER_RMSE = 0.4
 # If the deciding number is smaller, rows are not counted, because users of tables have more rows.
 _LEAST_COUNTED_ROWS = 100
 # The part of the budget for tables of single attributes; and by norm, the part if there are only
@@ -219,14 +224,10 @@ class ModelSetting:
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
         cells = np.array([product.rows for product in self.plan.workload])
-        return (
-            0.4
-            * float(np.mean(cells * reference_of(self.plan).rmse))
-            / (
-                _WRONG_CELL_SHARES[self.noise.norm]
-                * (1 + (_SMALL_TABLE_CELLS / float(cells.mean())) ** 6)
-            )
-        )
+        errors_of_tables = cells * reference_of(self.plan).rmse
+        rows_in_wrong_cells = _WRONG_CELLS_OVER_RMSE * float(np.mean(errors_of_tables))
+        smallness = (_SMALL_TABLE_CELLS / float(cells.mean())) ** _SMALL_TABLE_POWER
+        return rows_in_wrong_cells / (_WRONG_CELL_SHARES[self.noise.norm] * (1 + smallness))
 
     def case_for_rows(self, rows: int | None) -> str:
         """Return the name of the case that suits a number of rows.
