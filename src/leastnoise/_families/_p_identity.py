@@ -264,23 +264,23 @@ class Support:
         row = np.repeat(np.arange(p), stops - starts)
         order = np.argsort(self.cells, kind="stable")
         cover = np.bincount(self.cells, minlength=self.size)
-        member = np.full((self.size, int(cover.max())), count)
+        values_of_cell = np.full((self.size, int(cover.max())), count)
         slot = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
-        member[self.cells[order], slot] = order
+        values_of_cell[self.cells[order], slot] = order
         by_start = np.argsort(starts, kind="stable")
         by_stop = np.argsort(stops, kind="stable")
         length = stops - starts
         base = (self.offsets[:-1] + np.arange(p))[:, None]
-        owner = np.append(row, p)[member]
+        rows_of_cell = np.append(row, p)[values_of_cell]
         return _Layout(
             row=row,
             by_start=by_start,
             by_stop=by_stop,
             started_before=np.searchsorted(starts[by_start], self.cells, side="right"),
             stopped_before=np.searchsorted(stops[by_stop], self.cells, side="right"),
-            values_of_cell=member,
-            rows_of_cell=owner,
-            pairs_of_cell=owner[:, :, None] * (p + 1) + owner[:, None, :],
+            values_of_cell=values_of_cell,
+            rows_of_cell=rows_of_cell,
+            pairs_of_cell=rows_of_cell[:, :, None] * (p + 1) + rows_of_cell[:, None, :],
             start_positions=base + np.clip(starts - starts[:, None], 0, length[:, None]),
             stop_positions=base + np.clip(stops - starts[:, None], 0, length[:, None]),
         )
@@ -465,8 +465,8 @@ class _WindowProducts:
         """Return a (p, p) matrix times another matrix, evaluated on the support."""
         padded = np.zeros((self.rows + 1, self.rows + 1))
         padded[: self.rows, : self.rows] = matrix
-        owner = self.layout.rows_of_cell
-        block = padded[owner[:, :, None], owner[:, None, :]]
+        rows = self.layout.rows_of_cell
+        block = padded[rows[:, :, None], rows[:, None, :]]
         result = np.zeros(len(entries) + 1)
         result[self.layout.values_of_cell] = np.einsum("jkl,jl->jk", block, self._by_cell(entries))
         return result[:-1]
@@ -499,31 +499,31 @@ class _GeneratorPart:
         cells = support.cells
         begin = support.offsets[:-1]
         end = support.offsets[1:]
-        rising = np.append(0.0, np.cumsum(a[cells] * y))
-        falling_sums = np.append(0.0, np.cumsum(b[cells] * y))
-        rise = rising[end] - rising[begin]
-        fall = falling_sums[end] - falling_sums[begin]
-        rising_in_row = rising[1:] - rising[begin][layout.row]
-        falling_in_row = falling_sums[1:] - falling_sums[begin][layout.row]
-        local = b[cells] * rising_in_row + a[cells] * (
-            falling_sums[end][layout.row] - falling_sums[1:]
+        running_a = np.append(0.0, np.cumsum(a[cells] * y))
+        running_b = np.append(0.0, np.cumsum(b[cells] * y))
+        row_sums_a = running_a[end] - running_a[begin]
+        row_sums_b = running_b[end] - running_b[begin]
+        running_a_in_row = running_a[1:] - running_a[begin][layout.row]
+        running_b_in_row = running_b[1:] - running_b[begin][layout.row]
+        local = b[cells] * running_a_in_row + a[cells] * (
+            running_b[end][layout.row] - running_b[1:]
         )
         # The running sums along each row begin with a zero. They are read where the other rows
         # start and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before = np.zeros(len(y) + len(begin))
-        before[slots] = rising_in_row
+        before[slots] = running_a_in_row
         upto = np.zeros(len(y) + len(begin))
-        upto[slots] = falling_in_row
+        upto[slots] = running_b_in_row
         lifted = (
-            before[layout.start_positions] * fall
-            + (fall[:, None] - upto[layout.stop_positions]) * rise
+            before[layout.start_positions] * row_sums_b
+            + (row_sums_b[:, None] - upto[layout.stop_positions]) * row_sums_a
         )
         return _GeneratorPart(
             a=a,
             b=b,
-            row_sums_a=rise,
-            row_sums_b=fall,
+            row_sums_a=row_sums_a,
+            row_sums_b=row_sums_b,
             values_on_support=local,
             outside_product=lifted,
         )
