@@ -252,14 +252,10 @@ def plan_covariances(plan: Plan) -> PairCovariances:
 
 def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
     """Return all attributes of two compared quotients, in domain order."""
-    used = {
-        name
-        for side in sides
-        for part in (side.numerator, side.denominator)
-        if part is not None
-        for name in part.attributes
-    }
-    return tuple(name for name in plan.domain.names if name in used)
+    from leastnoise._estimation import axes_of  # slow to import
+
+    products = (part for side in sides for part in (side.numerator, side.denominator))
+    return axes_of(plan.domain, *products)
 
 
 def expect_sides(
