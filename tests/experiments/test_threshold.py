@@ -203,19 +203,25 @@ def assert_scales_rounded_up(scales, exact_scales):
     ids=str,
 )
 def test_sparse_vector_noise_has_the_scale_of_its_proof(scales, kept_share, factors):
-    """Theorem V: half of epsilon is for the bar, and half for the queries."""
+    """Theorem V of PROOFS-threshold.md: the bar gets half of epsilon, and the queries the rest."""
     sparse_vector(amounts((1, 3, 5, 6)), EPSILON, SeededEntropy(1), CANDIDATES, kept_share)
     assert_scales_rounded_up(scales, [factor / (EPSILON / 2) for factor in factors])
 
 
 def test_recursive_noise_has_the_scale_of_its_proof(scales):
-    """Theorem R."""
+    """Theorem R of PROOFS-threshold.md.
+
+    A row changes the index by at most 1, so the scale is 1 / epsilon.
+    """
     recursive(amounts((1, 3, 5, 6)), EPSILON, SeededEntropy(1), 1, MOST)
     assert_scales_rounded_up(scales, [1 / EPSILON])
 
 
 def test_least_error_noise_has_the_scale_of_its_proof(scales):
-    """Theorem J."""
+    """Theorem J of PROOFS-threshold.md.
+
+    The scale is the largest rise of a predicted error by one row, divided by epsilon.
+    """
     limits = (10, 9000, 10**6)
     low = np.array([-1, -1, 5])
     high = np.array([10**6, 7, 3000])
