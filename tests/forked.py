@@ -103,7 +103,7 @@ class ForkServer:
     """The process that the others are forked from."""
 
     def __init__(self):
-        # with threads of its own, a library would not work in a forked process
+        # A library that has threads would not work in a forked process.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         folders = [str(Path(__file__).parent), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, folders))

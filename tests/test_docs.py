@@ -269,7 +269,7 @@ def test_budget_bounds_hold_for_every_attack(epsilon):
     ratio = math.exp(-epsilon)
     span = 400
     noise = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-span, span + 1)]
-    # probabilities by output, for true counts 1 and 0
+    # The probabilities of each output, for the true counts 1 and 0.
     present = [0.0, *noise]
     absent = [*noise, 0.0]
     for threshold in range(span - 5, span + 8):

@@ -53,7 +53,7 @@ READERS = ("leastnoise._trusted.reading._", "leastnoise._trusted.reading.helpers
 HOLDER = {"_holder/_check.py": READERS, "_sources/_schema.py": READERS}
 # Where a seeded generator of NumPy is allowed: nothing that it draws protects anybody.
 SEEDED = (
-    # seeded entropy for tests and experiments, which marks its releases as not private
+    # Seeded entropy for tests and experiments, which marks its releases as not private.
     "_trusted/kernel/helpers/_seeded.py",
     "_families/",  # starts of a search over public values
     "_strategies/",  # the same
@@ -338,7 +338,7 @@ def faulty_imports(relative, tree):
         is_library = top not in sys.stdlib_module_names and top not in {"", "numpy", "leastnoise"}
         draws = name.startswith("numpy.random") and not relative.startswith(SEEDED)
         is_private = any(part.startswith("_") for part in inner[1:])
-        # reading a URL needs no network
+        # Reading a URL needs no network.
         if (top in BANNED_EVERYWHERE and name != "urllib.parse") or draws:
             yield f"{line}: {name} is not to be imported in the package"
         is_lock = relative == LOCKS and top in LOCKING_LIBRARIES

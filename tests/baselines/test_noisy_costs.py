@@ -84,7 +84,7 @@ def test_deviation_sensitivity_is_two_minus_two_over_length(length):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
         larger_counts = x + (np.arange(length) == generator.integers(length))
         changes.append(abs(int(all_costs(larger_counts)[-1][0]) - int(all_costs(x)[-1][0])))
-    # reached by the empty interval
+    # The empty interval has the largest change.
     assert Fraction(max(changes), length) == 2 - Fraction(2, length)
 
 

@@ -227,7 +227,7 @@ def test_php_makes_at_most_the_paid_decisions():
     assert decisions.max() == depth
     assert decisions.max() * (EPSILON / depth) == EPSILON
     _, unlimited = _partition.bisect(peeled(n), Fraction(1), Fraction(0), n, SeededEntropy(1))
-    # the fault: a budget for log2 n decisions, and more of them
+    # The fault is a budget for log2 n decisions while there are more of them.
     assert unlimited.max() * (EPSILON / depth) > 2 * EPSILON
 
 
@@ -339,7 +339,7 @@ def surely_lost(draws_here, draws_there):
             key=lambda out: (selection_counts[out] + 1) / (neighbour_counts[out] + 1),
             reverse=True,
         )
-        # single outputs, and all outputs above a ratio
+        # Events are single outputs, and all outputs above a ratio.
         events = [{out} for out in ranked[:10]] + [
             set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k
         ]

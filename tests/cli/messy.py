@@ -115,7 +115,7 @@ class Messy:
                 text,
             )
             assert times == 1, header
-        # of complete columns a mistake drops every row, which the guard sees
+        # In complete columns, a mistake drops every row, and the guard notices this.
         return re.sub(r"(?m)^(\[domain\.[^\]]+\])$", r"\1\ncomplete = true", text)
 
 

@@ -7,7 +7,7 @@ from leastnoise._session import Ledger
 from leastnoise._trusted.accounting import Privacy, PureDP
 
 SUMS = 'clip = [0, 9007199254740991]\n[[workload]]\nqueries = {}\nsum = "pay"'
-# what is wrong, what is replaced in the spec, by what, and what the message must say
+# Each case has the fault, the replaced part of the spec, its replacement, and words of the message.
 SPECS = [
     (
         "epsilon is zero",

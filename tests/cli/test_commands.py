@@ -155,8 +155,8 @@ def test_plan_numbers_tables_with_the_same_name(folder, run):
     [
         ('epsilon = "1/3"', 2, "epsilon = 1/3, with discrete Laplace noise"),
         ("rho = 0.125", 2, "rho = 0.125, with discrete Gaussian noise"),
-        # tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is
-        # tiny
+        # Every row is in all tables, so Gaussian noise is better than Laplace noise unless delta is
+        # tiny.
         (
             'epsilon = "1"\ndelta = "1e-6"',
             10,

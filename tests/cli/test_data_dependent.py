@@ -46,7 +46,7 @@ def test_killed_adaptive_release_resumes_between_steps(folder, start, run, chang
     assert ("paid and " + end) in run.is_refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
-        # the same release once more: it goes on, and pays nothing
+        # The same release again continues, and pays nothing.
         resumed = run.succeeds(*RELEASE, "out")
         assert "nothing was paid again" in resumed.err
         assert published_values(folder / "out")[: len(outcomes)] == outcomes

@@ -26,12 +26,14 @@ along = "month"
 [output]
 formats = ["csv"]
 """
-# rows that count on arrival; and people, of whose rows a few count in all months together
+# In the first setting rows count on arrival. In the second, a few rows of a person count in all
+# months together.
 SETTINGS = [
     {"unit": "", "late": 'late = "arrival"'},
     {"unit": 'unit = { column = "sex", max_rows = 9 }', "late": "max_rows = 12"},
 ]
-# where it is killed, once between any two writes, and whether the month was drawn then
+# Each step has the place where the process is killed, once between any two writes, and whether the
+# month was drawn before.
 STEPS = [
     ("before the private file is written", "change(series, 'write_closed', before=die)", False),
     ("after the rows are made", "change(series, 'answers_of_last_period', after=die)", False),

@@ -105,7 +105,7 @@ def test_intervals_equal_brute_force(seed):
     every = np.array(list(product(range(4), repeat=int(np.prod(shape))))).reshape(-1, *shape)
     truth = rng.integers(0, 4, shape)
     names = "abc"[: len(shape)]
-    # all cells are known to be 0 to 3; every margin over one attribute is published in part
+    # All cells are known to be 0 to 3, and every margin over one attribute is published in part.
     cells = {tuple(map(str, place)): None for place in np.ndindex(shape)}
     tables = [PlannedTable("cells", tuple(names), cells)]
     possible = np.ones(len(every), dtype=bool)

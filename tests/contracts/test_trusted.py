@@ -80,7 +80,7 @@ def test_trusted_dispatch_to_other_files_is_listed():
         module = importlib.import_module(f"leastnoise.{file[:-3].replace('/', '.')}")
         for name, function in vars(module).items():
             if hasattr(function, "registry") and function.__module__ == module.__name__:
-                # without the classes of tests
+                # Classes of tests are left out.
                 modules = {
                     implementation.__module__
                     for implementation in function.registry.values()
@@ -132,7 +132,7 @@ def test_one_file_chooses_the_ledger_that_pays():
     """Count the calls that create and open ledgers for payments."""
 
     def files_with(code, pattern):
-        # in code, or in a docstring
+        # The first search also finds docstrings, and the second reads only code.
         named = (path for path in FOLDER.rglob(pattern) if code in path.read_text(encoding="utf-8"))
         return {path.relative_to(FOLDER).as_posix() for path in named if code in code_of(path)}
 

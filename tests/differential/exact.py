@@ -67,7 +67,7 @@ class ExactNumbers:
             cells[name] = cell_encoder(product.domain.rule(name))(self._columns[name])
             is_counted &= cells[name] >= 0
         shape = [product.domain.cells(name) for name in product.attributes]
-        # a first axis of one cell, so that there is one without attributes, too
+        # The first axis has one cell, so that there is an axis even without attributes.
         places = np.stack(
             [np.zeros(is_counted.sum(), dtype=int), *(cells[name][is_counted] for name in cells)]
         )

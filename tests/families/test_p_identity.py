@@ -75,8 +75,8 @@ def test_many_narrow_windows_take_the_structured_step(gram):
     np.testing.assert_allclose(named[1], dense_objective[1], rtol=1e-9, atol=1e-9 * named[0])
 
 
-# p-Identity by direct optimisation or the best seed of hdmm's OPT_0, whichever is less, and half a
-# unit of the last digit.
+# The error of p-Identity by direct optimisation or by the best seed of hdmm's OPT_0, whichever is
+# less, and half a unit of the last digit.
 REFERENCE = {
     "prefix, 64": (prefix_gram(64), 3.763),
     "ranges, 64": (all_ranges_gram(64), 3.926),

@@ -86,7 +86,7 @@ ROWS = (
         )
         for workload in (SUMS, queries(PAID, sex="identity", sum="wages"), SUMS_BY_GROUP)
     ),
-    # the model where cells hold few rows, and where they hold many
+    # The model is tested with few rows in a cell, and with many.
     *(
         Row(
             mechanism="Model",

@@ -84,7 +84,7 @@ def random_table(random, domain, *, sums):
         "number": numbers.astype(np.int32),
         "group": random.integers(0, domain.kind("group").size, rows),
     }
-    # a row in the hidden cell has some value: here the largest
+    # A row in the hidden cell can have any value; here it has the largest.
     amounts = np.minimum(numbers, domain.kind("number").published - 1).astype(np.int64)
     return Table(domain, codes, {"amount": amounts} if sums else {})
 

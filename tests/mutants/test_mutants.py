@@ -115,7 +115,7 @@ def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
     assert run(tree, cover, only_mutant(tmp_path, "> least -> >= least"), tests) == Outcome(
         "killed", 3, tests[1]
     )
-    # at import
+    # This mutant fails when the file is imported.
     assert run(tree, cover, only_mutant(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome(
         "killed", 3, "test_a.py"
     )
@@ -161,13 +161,13 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     assert cover.within(tests, 1.0) == tests[:1]
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
-    # only at import: all tests that run the file
+    # A line that runs only at import is covered by all tests that run the file.
     assert cover.tests(only_mutant(tmp_path, "5 -> 6")) == tests
 
     offered = dataclasses.replace(
         only_mutant(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py"
     )
-    # and the test of the names that a package offers
+    # The test of the names that a package exports is added.
     assert cover.tests(offered) == [
         names,
         other_test,

@@ -20,10 +20,10 @@ MOST = (
 # CPU seconds beyond three times what the tests took when they were recorded, where later ones found
 # values kept by earlier ones.
 PATIENCE = 90.0
-# how that begins which pytest says where no test failed: a change broke a conftest, or the run
-# itself
+# The first words of an outcome if no test failed, because a change broke a conftest or the run
+# itself.
 ENDED = "ended with"
-# pytest within limits of CPU seconds and of memory
+# The program runs pytest within limits of CPU seconds and memory.
 PROGRAM = """
 import resource, sys, pytest
 limit = int(sys.argv[1])

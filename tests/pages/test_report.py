@@ -539,7 +539,7 @@ def test_many_values_beyond_a_bound_are_a_first_warning(tmp_path, share):
     warnings = re.findall(r'class="notice">(.*?)</p>', page.split('class="lead"')[0])
     found = [text for text in warnings if "have a value of 120 or more. Sums and means" in text]
     assert len(found) == (share > 0.1)
-    # a fifth of the rows has the highest score, and none a higher one
+    # A fifth of the rows has the highest score, and none a higher one.
     assert not any("score" in text for text in warnings)
 
 

@@ -107,7 +107,7 @@ def test_gaussian_bound_is_best_guess_of_a_normal():
 
 def test_approximate_bound_follows_noise():
     privacy = ln.Privacy(ln.ApproxDP(1, "1/100"))
-    # with probability delta the row is shown, else randomised response
+    # With probability delta the row is shown; otherwise this is randomised response.
     response = np.array([math.e, 1]) * 0.99 / (math.e + 1)
     first = np.array([0.01, 0, *response])
     second = np.array([0, 0.01, *response[::-1]])

@@ -67,7 +67,7 @@ LETTERS = "EGLR"  # of the budgets on the page
 UNITS = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
-# brute force over three rows replaced by three
+# Brute force compares three rows with the three rows that replace them.
 DOMAIN = Domain(a=Coded(2), b=Integers(0, 3), measures=MEASURES)
 WIDE = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))
 LONG = Domain(b=Integers(0, 7))
@@ -78,7 +78,7 @@ WORKLOADS: dict[str, Workload] = {
     "ranges": queries(LONG, b="all_ranges"),
     "sums": marginals(DOMAIN, upto=2, sum="tips") + queries(DOMAIN, a="identity"),
 }
-# workloads of strategies that support none of the workloads above
+# These strategies support none of the workloads above.
 OTHER_WORKLOADS: dict[str, dict[str, Workload]] = {
     "window_root": {
         "ranges of three cells": queries(LONG, b={"ranges": [[low, low + 2] for low in range(6)]})
@@ -415,7 +415,7 @@ def _share(step, privacy):
         step_loss = loss(step)
         ratio = 1.0 if step_loss is None else step_loss / float(claim_of(step_budget, step.noise))
         assert ratio <= 1 + 1e-9
-        # under (epsilon, delta) Gaussian steps share out half of mu squared
+        # Under (epsilon, delta), Gaussian steps divide half of mu squared among them.
         if isinstance(step_budget, ZCDP):
             return (
                 float(

@@ -54,7 +54,8 @@ def test_everything_that_can_be_released_is_tried():
     }
     assert {type(mechanism) for mechanism in MECHANISMS} == {*mechanisms, Linear}
     assert {name for name, _ in losses.mechanism_workloads()} == set(BY_NAME)
-    # what is within mu squared is within (epsilon, delta) too: tests/trusted/accounting/test_mu.py
+    # A cost within mu squared is also within (epsilon, delta), as
+    # tests/trusted/accounting/test_mu.py shows.
     assert {type(budget) for budget, _ in KINDS.values()} == set(get_args(Budget)) - {GDP}
     assert {noise for _, noise in KINDS.values()} == set(Noise)
 
@@ -76,7 +77,7 @@ def test_page_has_no_loss_above_its_claim():
 
 
 def test_missing_name_and_changed_share_are_detected():
-    # what is new is missing from the page until `make losses`
+    # New entries are missing from the page until `make losses` runs.
     new = losses.missing(LINES)
     missing = losses.missing([line for line in LINES if line.name != "haar"])
     assert [name for name in missing if name not in new] == ["strategy haar"]

@@ -119,7 +119,7 @@ def test_no_unit_changes_more_than_its_plan_costs(most, bound):
     for block in blocks():
         laplace, gaussian = plans(block, most, bound)
         answers = np.stack([answers_of(laplace, table) for table in tables])
-        # exact answers do not depend on the noise
+        # Exact answers do not depend on the noise.
         assert (answers_of(gaussian, tables[-1]) == answers[-1]).all()
         for plan in (laplace, gaussian):
             changes = (np.abs(answers) ** plan.noise.norm).sum(axis=1)

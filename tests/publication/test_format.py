@@ -47,7 +47,7 @@ def test_stored_release_is_read_by_the_page(stored, page):
             for matrix, expected_matrix in zip(table["matrices"], expected, strict=True)
         )
         assert table["scales"] == pytest.approx(float(block.scale) / block.scaling())
-        # to a sixth of a squared step of the noise
+        # Variances agree up to a sixth of a squared step of the noise.
         variances = [
             page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
         ]

@@ -68,8 +68,7 @@ NASTY = (
                                "'x'</script>"), "<svg onload=alert(1)>", "<?xml?><![CDATA[<b>]]>",
     "&lt;b&gt;&#60;", "NULL", "nan", "#REF!", "long" * 2000,
 )  # fmt: skip
-# a search takes no controls and no very long texts; SVG has no place for the last letter of the
-# plane
+# A search takes no control characters and no very long texts. SVG does not allow U+FFFE.
 FOUND = tuple(
     text
     for text in NASTY

@@ -96,7 +96,7 @@ def test_tables_with_levels_are_sums_of_one(tree, column):
     )
     fine = finest.product
     values = np.asarray(getattr(finest, column), dtype=float).reshape(fine.shape)
-    # spread each group of the finest table on its first cell: others are sums of its groups
+    # Each group of the finest table is put on its first cell; other tables are sums of its groups.
     cells = np.zeros((24, 2, 20))
     first = []
     for name in ("place", "sex", "age"):

@@ -122,7 +122,7 @@ def misses(plan, sizes, searches):
 def test_rank_error_of_the_plan_is_attained_and_never_exceeded():
     privacy = ln.Privacy(ln.PureDP("1/20"), unit_column="id")
     plan = ln.plan_max_rows(privacy, 1000, covers="1/2")
-    # every bound but one misses the share by exactly the stated error
+    # Every bound but one misses the share by exactly the stated error.
     worst = misses(plan, [7] * (2 * plan.rank_error), 2000)
     assert 0.93 <= (worst < plan.rank_error).mean() <= 0.965
     for covers in ("1/2", "0.95"):

@@ -431,7 +431,7 @@ MALFORMED = {
 def test_guard_stops_files_with_broken_lines(tmp_path, content, seed, monkeypatch):
     (tmp_path / "x.csv").write_text(content)
     if seed is None:
-        # a source without rows passes with a chance of 1 in 200, too often for a random run
+        # A source without rows passes with a chance of 1 in 200, too often for a random run.
         monkeypatch.setattr("leastnoise._session._guard_counts.MISSED", 1e-9)
     plan = ln.plan(BY_SEX, ln.PureDP(400), guard="1/100")
     payment = {"ledger": tmp_path / "x.ledger"} if seed is None else {"seed": seed}

@@ -94,7 +94,7 @@ def test_correlations_match_brute_force():
     assert ln.Plan.from_json(plan.to_json()).workload == plan.workload
     overall = ln.correlations(release, NAMES)
     assert overall.correlation == pytest.approx(true_covariances(PEOPLE, normalised=True), abs=0.01)
-    # a regression on the same complete rows costs nothing
+    # A regression on the same complete rows costs nothing.
     fitted = ln.regression(release, "pay", on=["tenure", "age"])
     assert fitted.coefficient == pytest.approx(true_coefficients(PEOPLE), rel=0.02)
 

@@ -40,7 +40,7 @@ def test_unfinishable_release_does_not_block_others(tmp_path, ledger):
         UserWarning, match=r"Release 1 was not finished: The output directory must not exist yet"
     ):
         in_memory, in_files = ln.resume(ledger)
-    # the one that is in memory alone would be lost with an error
+    # After an error, the release that is only in memory would be lost.
     assert len(in_memory.answers) == len(in_files.answers) == 2
     assert [entry.state for entry in ledger.entries()] == ["reserved", "sealed", "sealed"]
     with pytest.raises(ln.InputError, match="must not exist yet"):

@@ -143,7 +143,7 @@ def test_spec_release_equals_the_command(folder, command):
     assert in_python["options"] == in_shell["options"]
     entries = [entry for entry in Ledger.open("people.ledger").entries() if entry.kind == "release"]
     assert [entry.share for entry in entries] == ["weekly"] * 4
-    # the guard and the release of each
+    # Both runs pay for a guard and a release.
     assert [entry.charge.epsilon for entry in entries] == [
         entry.charge.epsilon for entry in entries[:2]
     ] * 2
@@ -201,7 +201,7 @@ def test_finished_job_with_every_kind_of_option_is_recognised(folder):
     release = ln.read_spec("requests.toml").release("out")
     repeated = ln.read_spec("requests.toml").release("out")
     assert repeated.observation.receipt == release.observation.receipt
-    # the search, the guard and the release
+    # The search, the guard and the release have an entry each.
     assert len(Ledger.open("requests.ledger").entries()) == 3
 
 

@@ -161,7 +161,7 @@ def some_ranges(seed, top):
 
 
 WITH_PLANS = [
-    # prefix sums of the number beside sums by group, whose joint table gains nothing
+    # These are prefix sums of the number and sums by group; a joint table of both gains nothing.
     (
         11,
         lambda d: (
@@ -510,8 +510,8 @@ def test_one_sided_bounds_match_full_least_squares(kind, budget):
     dropped = np.setdiff1d(np.arange(len(buckets.group_starts)), kept_buckets)
     recover = np.zeros((len(buckets.group_starts), len(rows)))
     recover[kept_buckets] = np.linalg.pinv(rows[:, kept_buckets])
-    # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked
-    # for
+    # An answer adds `queries @ recover @ rows` of the true sums, where `queries` of them is
+    # requested.
     raised = np.maximum((queries @ (recover @ rows))[:, dropped] - queries[:, dropped], 0.0)
     noise = block_variance(observation.measurements, observation.measurements.blocks[0])
     sides = (
@@ -691,7 +691,7 @@ def test_named_releases_round_trip_with_their_cut(
     assert sentence in " ".join(record["intervals"]["does_not_cover"])
     table = release.tables["q1"]
     reread = ln.read_release(out).tables["q1"]
-    # the threshold cuts an amount that the estimate of the loss misses
+    # The threshold cuts an amount that the estimate of the loss misses.
     missed_amount = 0 if regime == "bucketed" else 3000
     spread = 6 * table.noise_std + 4 * table.approximation_std + missed_amount
     assert (np.abs(table.answer.reshape(-1) - exact.reshape(-1)) < spread.reshape(-1)).all()

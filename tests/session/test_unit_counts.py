@@ -93,8 +93,8 @@ def test_rows_and_units_share_the_budget(
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     errors = {table.name: table.rmse for table in expected_error.tables}
-    # of the noise that one row would have within the share: one row by region, and one in each of
-    # the four months
+    # The error is in multiples of the noise for one row within the share. A person has one row by
+    # region, and one in each of the four months.
     for name, measure, rows in (
         ("units by region", "units", 1),
         ("units by month", "units by month", 4),
@@ -448,7 +448,7 @@ def test_people_in_groups_have_the_errors_promised(budget):
             "[[workload]]\nqueries = { day = { level = 'month' } }\ncount = 'units'", budget
         )
         cells = ln.plan(months_only.workload, months_only.privacy, strategy="identity")
-        # two months, whatever max_rows
+        # A person is in two months, whatever `max_rows` is.
         assert cells.expected_error().tables[0].rmse == pytest.approx(2**0.5)
 
 

@@ -160,7 +160,7 @@ def test_intervals_hold_the_standard_deviation(budget):
     )
     assert covered.mean() > 0.9 - 3 * (0.09 / covered.size) ** 0.5
     assert covered[:, 0].mean() < 0.97
-    # the standard errors are right where the count is clear of 0, and the plan's is never smaller
+    # The standard errors are right where the count is clear of 0, and the plan's is never smaller.
     errors = np.array([variance.variance - np.square(true) for variance in variances])[:, 0]
     stated = np.array([variance.std_error for variance in variances])[:, 0]
     assert errors.std() == pytest.approx(stated.mean(), rel=0.25)

@@ -21,7 +21,7 @@ PEOPLE = pd.DataFrame(
         "wt": RNG.gamma(2, 12, ROWS).round(2),
     }
 )
-# weights that rise with the value, so that weighted quantiles are others
+# Weights increase with the value, so that weighted quantiles differ from plain ones.
 PEOPLE["wt"] += PEOPLE["pay"].clip(0, 60) / 2
 PEOPLE.loc[RNG.random(ROWS) < 0.05, "pay"] = np.nan
 PEOPLE.loc[RNG.random(ROWS) < 0.02, "wt"] = np.nan

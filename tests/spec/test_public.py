@@ -220,7 +220,7 @@ def test_counts_of_a_file(tmp_path):
     section = '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\n'
     section += 'counts = { file = "register.csv", column = "people" }\n'
     assert spec_of(section, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
-    # what follows from other counts is left out
+    # Counts that follow from other counts are left out.
     (counts,) = public_counts_of_plan(
         plan_spec(
             spec_of(

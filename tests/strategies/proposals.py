@@ -66,7 +66,7 @@ def tables(shape, sets, rich=0, kind="prefix"):
     return Workload(domain, tuple(product for part in parts for product in part))
 
 
-# sizes of the attributes of published data cubes
+# The sizes of the attributes of published data cubes.
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
 NLTCS = (2,) * 16
 

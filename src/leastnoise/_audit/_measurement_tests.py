@@ -707,10 +707,10 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
         Noise.DISCRETE_GAUSSIAN: rho_bound,
     }[measured.noise]
     first, second = (pair.log_likelihood_ratio(trials, norm) for trials in draws)
-    # rho is quadratic in the distance of neighbours, epsilon and mu are linear
+    # Rho is quadratic in the distance of neighbours, epsilon and mu are linear.
     power = 2 if joint_loss is rho_bound else 1
     bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units**power
-    # epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget
+    # Epsilon for Laplace noise; mu or rho for Gaussian noise, depending on the budget.
     plan_cost = cost(measured)
     if isinstance(plan_cost, GaussianCost):
         claim = math.sqrt(plan_cost.mu_squared)

@@ -143,8 +143,8 @@ def _table(
                 multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells
             )
         values = multiples(kind.low, kind.step, kind.regular)
-        # a number equals a value if both have the same nearest double. Then it is at least the
-        # value's double and below the next double
+        # A number equals a value if both have the same nearest double. Then it is at least the
+        # value's double and below the next double.
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
         return ThresholdTable(
             np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),

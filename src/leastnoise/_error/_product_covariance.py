@@ -77,7 +77,7 @@ MOST_EXPLAINED = 10
 _MOST_SEPARATE_BLOCKS = 4
 _MOST_TOGETHER = 2**20  # maximum number of array entries of blocks in one batch
 _MOST_SORTED = 2**20  # maximum number of queries along all attributes whose rows are sorted
-# a query's component along the total is treated as 0 below this fraction of its norm
+# A query's component along the total is treated as 0 below this fraction of its norm.
 _ZERO_PART = 1e-7
 _LEAST_BATCHED_PRODUCTS = 16  # from this number of products on, computing with arrays is faster
 

@@ -158,7 +158,7 @@ def quantity_structure(
         try:
             structure = _product_structure(domain, tables, factors_along)
         except UndeterminedQuery:
-            # a strategy may determine the queries without determining every cell
+            # A strategy may determine the queries without determining every cell.
             structure = None
         if structure is not None:
             return structure
@@ -228,7 +228,7 @@ def _product_structure(
         levels = _levels_along(domain, leveled, strategies[leveled], tables)
         if levels is None:
             return None
-        # a separate object, because bases are distinguished by object
+        # This is a separate object, because bases are distinguished by object.
         bases[leveled] = CellsInverse.of_identity(levels.size)
     total_shares = {name: 1 / basis.kappa for name, basis in bases.items()}
     precisions = _Precisions(total_shares, leveled, levels)

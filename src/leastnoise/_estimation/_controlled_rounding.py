@@ -17,7 +17,7 @@ from leastnoise._workload import Product
 MOST_CONTROLLED_CELLS = 20_000
 """The most cells of the finest table. With this number of cells, two crossing tables take 2
 seconds. All tables of two of three attributes take 4 seconds for 3600 cells (one core of 2026)."""
-# a sum of floats with at most this distance from a whole number is taken as that number
+# A sum of floats with at most this distance from a whole number is taken as that number.
 _INTEGRALITY_TOLERANCE = 1e-7
 # Cost if a sum is off by one step; rounding a cell in the wrong direction costs at most 1.
 _MISS_COST = 1e4

@@ -130,7 +130,8 @@ class Estimator(Protocol):
 
 
 Names = tuple[str, ...]
-# an answer is public if its variance is at most this multiple of the tiny variance of public counts
+# An answer is public if its variance is at most this multiple of the tiny variance of public
+# counts.
 _PUBLIC_VARIANCE_RATIO = 2.0**10
 
 

@@ -259,7 +259,7 @@ def nearest_tables(
         for (tau, part), start in zip(components.items(), starts, strict=False)
     }
     unbiased = np.concatenate([part.reshape(-1) for part in components.values()])
-    # a variance of 0 fixes the total, and components of attributes with one value
+    # A variance of 0 fixes the total, and components of attributes with one value.
     variance = np.zeros(len(unbiased))
     for tau, index in indices.items():
         if tau and precisions[tau] > 0:

@@ -125,7 +125,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     level = checked_level(level)
     sets = groups_of(plan.domain, by, "the groups of means")
     number = _require_count(plan, measure)
-    # a weighted mean lies within the bounds of the values
+    # A weighted mean lies within the bounds of the values.
     bounds = column_measures(summed_of)[0]
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)

@@ -76,7 +76,8 @@ _VALUE_ERRORS = 2.0
 _EVEN_BIN_FRACTION = 0.5
 _SIZE_CLASS_LIMITS = 4.0 ** np.arange(-1, 12)  # limits of the size classes of cells, in rows
 MOST_RECORDS = 2**27  # maximum number of synthetic records
-# subtracted from the kept fraction of residuals: smaller fractions add more noise than they correct
+# This is subtracted from the kept fraction of residuals, because smaller fractions add more noise
+# than they correct.
 _RETENTION_DEDUCTION = 0.1
 # Maximum number of cells of a table to which a model is fitted after the release.
 _MOST_CELLS = 2**20

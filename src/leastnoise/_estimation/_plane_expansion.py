@@ -361,7 +361,7 @@ def _differences(
     number = np.zeros(len(block_starts))
     chance = np.zeros(len(block_starts))
     for side in (slice(1, None), slice(None, -1)):
-        # a block of one part is compared with its neighbours
+        # A block of one part is compared with its neighbours.
         used = inside | is_single_part[owner[side]]
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)

@@ -28,7 +28,7 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Dense, Operator, dense
 from leastnoise._trusted.measurements import Factor
 
-# a small weight on directions that no query uses keeps the rows linearly independent
+# A small weight on directions that no query uses keeps the rows linearly independent.
 _RIDGE_WEIGHT = 1e-8
 
 

@@ -546,7 +546,7 @@ def fit_family(
         (weight, gram_of(restrict_to_runs(operator, starts)))
         for weight, operator in weighted_queries
     ]
-    # a common weight of all queries does not change the strategy
+    # A common weight of all queries does not change the strategy.
     if len(grams) == 1:
         factor, gram = grams[0]
     else:

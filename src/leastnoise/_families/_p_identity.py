@@ -73,7 +73,7 @@ _LEAST_STEPS = 10  # least number of steps of a descent, which it needs to estim
 # The least number of last steps of the best descent: at 10,853 cells they lower the error by 1.5%,
 # and 70 further steps lower it by 0.5%.
 _LEAST_LAST_STEPS = 30
-# a descent ends if ten steps lower the logarithm of the squared error by less
+# A descent ends if ten steps lower the logarithm of the squared error by less than this.
 _LEAST_DESCENT_GAIN = 5e-5
 _BELLS_FOR_ENDS = 128  # maximum number of bells in the finest layer
 

@@ -39,11 +39,11 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 _REMEMBERED_STEPS = 10
 _LEAST_GAIN = 1e-9  # relative gain of a step, below which a descent ends
 _ARMIJO_FRACTION = 1e-4  # the part of the linear decrease that a step must reach (Armijo)
-# a step is lengthened while its final slope is steeper than this part of the first slope
+# A step is lengthened while its final slope is steeper than this part of the first slope.
 _STEEP_SLOPE_RATIO = 0.7
 _MOST_STEP_LENGTHS = 20  # the number of lengths to try
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
-# a step, the change of the gradient, and the inverse of their product
+# A step, the change of the gradient, and the inverse of their product.
 _Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 

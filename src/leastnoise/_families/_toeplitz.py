@@ -388,7 +388,7 @@ def weighted_cells(attribute: str, squared_entries: FloatArray, norm: int) -> Fa
         norm: 1 for Laplace noise, 2 for Gaussian noise.
     """
     weights = np.maximum(squared_entries, squared_entries.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
-    # a cell that no query uses gets the least weight, because a row weight must not be 0
+    # A cell that no query uses gets the least weight, because a row weight must not be 0.
     rounded = np.maximum(np.rint(weights / weights.max() * _MOST_ROW_WEIGHT), 1).astype(np.int64)
     are_equal = rounded.min() == rounded.max()
     return Factor((attribute,), Identity(len(squared_entries)), None if are_equal else rounded)

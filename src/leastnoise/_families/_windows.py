@@ -60,7 +60,7 @@ def diagonal_sums(gram: Gram) -> FloatArray:
         transform = np.conj(np.fft.rfft(a, length)) * np.fft.rfft(b, length)
         sums += np.fft.irfft(transform, length)[:size]
     if gram.weighted_ranges is not None:
-        # a range of w cells contributes max(0, w - d) at the distance d
+        # A range of w cells contributes max(0, w - d) at the distance d.
         amounts, low, high = gram.weighted_ranges
         by_width = np.bincount(high - low + 1, amounts, size + 1)
         counts = np.cumsum(by_width[::-1])[::-1]  # of ranges of at least w cells

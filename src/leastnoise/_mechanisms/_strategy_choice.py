@@ -131,7 +131,7 @@ _NO_TIME = (
     "seconds, or choose it by name"
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
-# a table has a high error above this multiple of its error in a separate plan
+# A table has a high error above this multiple of its error in a separate plan.
 _HIGH_ERROR_RATIO = 2.0
 _VISIBLE_ERROR = 1e-3  # with a smaller standard error, no published number differs from the truth
 _MOST_CROWDED = 24  # the most tables that are compared with separate plans

@@ -248,7 +248,7 @@ def _mean_rows(release: Release, stop: int) -> EstimateInterval:
     (units,) = _sum_weighted_units(release, [is_counted.astype(np.int64)], level)
     if units.low <= 0:
         return EstimateInterval(1.0, 1.0, math.inf)
-    # a unit in the histogram has at least one row
+    # A unit in the histogram has at least one row.
     low = max(1.0, rows.low / units.high)
     return EstimateInterval(max(low, rows.value / units.value), low, rows.high / units.low)
 

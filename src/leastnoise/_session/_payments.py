@@ -283,7 +283,7 @@ def is_published(entry: Entry) -> bool | None:
         receipt = read_receipt(Path(entry.output))
         if receipt.get("id") != entry.id:
             return False
-        # a directory that cannot be synced to the disk is not known to be published
+        # A directory that cannot be synced to the disk is not known to be published.
         sync_to_disk(Path(entry.output).parent)
     except (FileNotFoundError, NotADirectoryError):
         return False

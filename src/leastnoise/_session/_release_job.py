@@ -370,7 +370,7 @@ def _measured_marginals(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] |
     ):
         return None
     if isinstance(plan, SeriesPlan) and plan.series.late == "arrival":
-        # a single table, so a row arrives in the same period everywhere
+        # There is a single table, so a row arrives in the same period everywhere.
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for measure, attributes in required_table_keys(plan.measurements):

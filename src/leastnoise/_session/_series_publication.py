@@ -244,7 +244,7 @@ def _publish_due_periods(
     if ledger is None or entry is None:
         job = _unpaid_job(spec, source, target, ledger, plan)
     elif entry.state == "sealed":
-        # a run may have been stopped between sealing and removing it
+        # A run may have been stopped between sealing and removing it.
         private_file_path(ledger, entry).unlink(missing_ok=True)
         return PublishedPeriods(entry, False, (), None)
     else:

@@ -563,7 +563,7 @@ def implied_range(name: str) -> tuple[int, int] | None:
         return 0, 120
     if {"hours", "week"} <= {*words}:
         return 0, 168
-    # a month of something else is a date or a duration
+    # A month of something else is a date or a duration.
     listed = [
         ends for entity_words, ends in _RANGES if words and entity_words & {words[-1], words[0]}
     ]

@@ -106,7 +106,7 @@ def _strategy_of_part(
         if not subproblem.workload.beyond_cells:  # single cells need no fit
             return (MARGINALS if problem.norm == 1 else RESIDUAL).propose(subproblem)
         if len(subproblem.workload.products) == 1 < len(problem.workload.products):
-            # a planner that needs several tables may not apply to the part
+            # A planner that needs several tables may not apply to the part.
             return (P_IDENTITY if problem.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subproblem)
         raise
 

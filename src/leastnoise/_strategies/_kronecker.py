@@ -198,7 +198,7 @@ def _weighted_queries(
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
         position = product.attributes.index(attribute)
-        # a query set has different cells for counts of units and for counts of rows
+        # A query set has different cells for counts of units and for counts of rows.
         key = product.query_sets[position], product.measure if product.counts_groups else None
         merged[key] = merged.get(key, 0.0) + importance
         operators[key] = product.operators[position]

@@ -54,7 +54,8 @@ _MOST_SPACES = 256  # maximum number of residual spaces that are weighted togeth
 _ADDED_BUDGET_SHARE = 0.15  # share of the budget that a new table gets
 _STEPS_PER_TABLE = 12  # descent steps after each added table
 _LEAST_RELATIVE_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
-# maximum number of orbits whose groups get separate weights; columns of more cells are not added up
+# Maximum number of orbits whose groups get separate weights; columns of more cells are not added
+# up.
 _MOST_ORBITS = 2**12
 _MOST_CELLS = 2**16  # maximum number of cells of the attribute with levels
 _GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get separate weights

@@ -63,7 +63,7 @@ _THRESHOLD_RATIO = 1.2  # ratio of a candidate threshold to the previous one
 _MAXIMUM_OVER_LEAST_CANDIDATE = 1000
 _MOST_SPECTRUM = 512  # cells of a coarsened Gram matrix whose singular values are computed
 _JOINT_ERROR_RATIO = 0.999  # a joint table must reduce the error below this share
-# a row weight times the largest limit stays below it, so that sums over all rows fit into int64
+# A row weight times the largest limit stays below this, so that sums over all rows fit into int64.
 _MOST_WEIGHTED_LIMIT = 2**62 // MOST_ROWS
 _LEAST_BITS = 6  # least bits of a row's largest coefficient; below, rounding costs too much
 _FIT_EFFORT = 0.03  # share of the steps; ten times as many steps lower the error by less than 1%
@@ -307,7 +307,7 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
             operator = Total(kind.size)
         groups = product.rows // operator.rows
         gram = gram_of(operator)
-        # listed ranges
+        # These queries are listed ranges.
         if (
             operator.size > MOST_DENSE
             and gram.weighted_ranges is not None

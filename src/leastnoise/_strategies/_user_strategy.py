@@ -38,7 +38,8 @@ from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
-# maximum number of bits of a table, over all its attributes: sums of 2^32 rows must stay below 2^62
+# Maximum number of bits of a table, over all its attributes: sums of 2^32 rows must stay below
+# 2^62.
 _MOST_BITS = 29
 Own: TypeAlias = Any
 """A user's strategy, in one of three forms.

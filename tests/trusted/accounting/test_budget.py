@@ -248,7 +248,7 @@ def test_pure_step_and_rest_stay_within_budget(budget, share):
         budget
     )
 
-    # no more than the share, and hardly less
+    # The step costs at most the share, and hardly less.
     share_charge = charge_of_budget(budget.scaled(share))
     step_size, share_size = (amount.rho or amount.epsilon for amount in (step, share_charge))
     assert share_size - epsilon * Fraction(2, 2**40) <= step_size <= share_size

@@ -51,7 +51,7 @@ def test_costs_at_boundaries_are_exact(budget, cost):
     ((name, value),) = parameters_by_name(cost).items()
     assert covers(budget, cost)
     assert not covers(budget, replace(cost, **{name: value * (1 + HAIR)}))
-    # no Gaussian noise, however little
+    # A pure budget covers no Gaussian noise, however little it costs.
     assert isinstance(cost, PureCost) or not covers(PureDP(100), replace(cost, **{name: HAIR}))
 
 
@@ -61,7 +61,7 @@ def test_largest_covered_cost_is_tight(epsilon, delta):
     square = gaussian_mu_squared(epsilon, delta)
     assert covers(budget, GaussianCost(square))
     assert not covers(budget, GaussianCost(square * (1 + Fraction(1, 10**12))))
-    # the general bound is weaker than the Gaussian's own
+    # The general bound is weaker than the bound for Gaussian noise.
     assert not covers(budget, ConcentratedCost(square / 2))
 
 
@@ -139,7 +139,7 @@ def test_series_costs_its_whole_budget(
 ):
     cost = SeriesCost(budget)
     assert covers(budget, cost)
-    # larger budgets would do, but only equality is proved
+    # Larger budgets would cover the cost, but only equality is proved.
     for larger_budget in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):
         assert not covers(larger_budget, cost)
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost

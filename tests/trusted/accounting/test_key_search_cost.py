@@ -88,7 +88,7 @@ def test_gaussian_search_is_private_for_any_key_count(scale, threshold, most):
     rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
     with mpmath.workdps(60):
         true = max(gaussian_deltas(rule.scale, threshold, 4, most))
-        # of the noise's delta 17 digits are kept
+        # The delta of the noise is kept to 17 digits.
         tolerance = mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
         for change, private in ((-(mpmath.mpf(10) ** -30), False), (tolerance, True)):
             delta = Fraction(int(true * (1 + change) * 10**55), 10**55)

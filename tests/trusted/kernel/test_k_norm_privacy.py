@@ -288,7 +288,7 @@ def test_kernel_draws_each_group_with_one_total():
         totals.append([int(value.sum()) for value in values])
     drawn_totals = np.array(totals)
     assert np.abs(drawn_totals.mean(axis=0) - 8).max() < 2
-    # groups and other blocks are independent
+    # Groups and other blocks are independent.
     correlations = np.corrcoef(drawn_totals[:, [0, 1, 3]].T)
     assert np.abs(correlations - np.eye(3)).max() < 0.3
 

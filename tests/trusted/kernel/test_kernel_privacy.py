@@ -282,7 +282,7 @@ def units(most, amounts):
             yield [cell for cell, _ in chosen], [pay for _, pay in chosen]
 
 
-# what units add, whatever the budget: answers without noise do not depend on scales
+# The contributions of units, for all budgets: answers without noise do not depend on scales.
 KNOWN: dict[object, np.ndarray] = {}
 
 
@@ -340,8 +340,8 @@ def worst_loss(plan, spy, amounts):
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("budget", "mechanism", "rows"),
-    # three rows of a unit under one kind of Gaussian noise: what they change is the same under the
-    # other
+    # Units of three rows are tested with one kind of Gaussian noise, because their changes are the
+    # same with the other.
     [
         (*budget_and_noise, rows)
         for budget_and_noise, most in zip(BUDGETS, (3, 3, 2), strict=True)
@@ -351,7 +351,7 @@ def worst_loss(plan, spy, amounts):
 def test_neighbours_lose_at_most_the_budget(spy, budget, mechanism, neighbours, rows):
     """Cover signed and weighted queries, sums of both signs, limited sums, and contrasts."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
-    # units of three rows have only the largest amount: there are 455 units otherwise
+    # Units of three rows have only the largest amount, because there would be 455 units otherwise.
     sums = (3,) if rows == 3 else (-2, 3)
     for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
         if mechanism == Noise.DISCRETE_LAPLACE and blocks in (CONTRASTS, MOSTLY_TOTAL):
@@ -364,6 +364,6 @@ def test_neighbours_lose_at_most_the_budget(spy, budget, mechanism, neighbours, 
             assert worst / 2 <= budget.rho
         else:
             assert covers(budget, GaussianCost(worst))
-        # the claim is not idle: a unit whose rows are all in one cell loses it
+        # The claim needs its condition: a unit whose rows are all in one cell violates it.
         if neighbours == "add_remove" and blocks == COUNTS:
             assert cost(plan) == plan.noise.cost(worst)

@@ -77,7 +77,7 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
     ):
         take(ledger, Fraction(1, 10**30))
     assert len(ledger.entries()) == 3
-    # another process is waited for half a minute
+    # A ledger waits half a minute for another process.
     assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
 
 
@@ -191,7 +191,7 @@ def test_entries_hold_reservations_and_no_time(ledger):
 
     ledger.seal(receipt)
     assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
-    # all is in the one file at rest
+    # When nothing is written, everything is in one file.
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
@@ -255,7 +255,7 @@ def test_ledger_shows_budget_spent_and_left(ledger):
         "<th>budget</th><td>epsilon = 0.5 a month for "
         "&lt;ann&gt;</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
     )
-    # another process writes, and a display does not wait for it
+    # Another process writes, and a display does not wait for it.
     with write_transaction(ledger.path, 1.0):
         assert repr(ledger).endswith("left: epsilon = 1.75)")
     ledger.path.unlink()
@@ -588,7 +588,7 @@ def test_unreadable_entry_closes_the_ledger(ledger, column, value):
         edit(ledger, "UPDATE entry SET description = ? WHERE number = 2", value)
     else:
         edit_and_sign(ledger, column, value)
-    # the table itself restricts the states
+    # The table itself restricts the states.
     damage = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
 
     for use in (
@@ -686,7 +686,7 @@ def test_damaged_ledger_is_closed(ledger, statement, message):
     edit(ledger, statement)
     uses = [lambda: take(ledger), lambda: Ledger.open(ledger.path)]
 
-    # in another journal mode it can be read
+    # A ledger in another journal mode can be read.
     for use in uses[:1] if "journal" in statement else uses:
         with pytest.raises(LedgerError, match=message):
             use()

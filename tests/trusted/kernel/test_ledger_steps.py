@@ -81,7 +81,7 @@ def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts,
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
     ledger.record(receipt, 1, iter(texts))
-    # which compares the digests
+    # `pending` compares the digests.
     assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["".join(texts)]
 
     with sqlite3.connect(ledger.path) as connection:

@@ -110,7 +110,7 @@ def test_no_floating_point_in_the_source(module):
         assert not isinstance(node, ast.Div)
         assert not isinstance(getattr(node, "value", None), (float, complex))
         assert getattr(node, "id", None) not in {"float", "complex"}
-        # an attribute, or what is imported
+        # Attributes and imported names are compared.
         assert not forbidden.intersection(
             [getattr(node, "attr", None), getattr(node, "name", None)]
         )

@@ -44,7 +44,7 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
 
 
 def test_tied_coins_continue_with_own_digits():
-    # the digits of 1/3 and 2/3 are 85 and 170 again and again
+    # In base 256, all digits of 1/3 are 85, and all digits of 2/3 are 170.
     thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))
     random_bytes = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
     script = Script(np.frombuffer(random_bytes, dtype=np.uint64).tolist(), then=None)
@@ -68,12 +68,12 @@ def test_lazy_reals_compare_digit_by_digit():
             np.array([1]), Script([0xAB, later_bits + change], then=None)
         ).tolist() == [heads]
 
-    # tied in 64 digits: new words of u and of x in turn
+    # After a tie of 64 digits, u and x take new words in turn.
     x = LazyReals(leading=u64(0, leading))
     assert x.toss(np.array([1]), Script([0xAB, later_bits, 10, 11], then=None)).tolist() == [True]
     assert x.word(1, 1, Script([], then=None)) == 11  # remembered, not drawn again
     assert x.toss(np.array([1]), Script([0xAB, later_bits, 12], then=None)).tolist() == [False]
-    # tied in 128 digits
+    # This is a tie of 128 digits.
     assert x.toss(np.array([1]), Script([0xAB, later_bits, 11, 7, 8], then=None)).tolist() == [True]
     assert [x.word(1, n, Script([], then=None)) for n in range(3)] == [leading, 11, 8]
     assert x.word(0, 2, Script([1, 2], then=None)) == 2

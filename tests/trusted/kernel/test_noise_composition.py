@@ -141,7 +141,7 @@ def test_doubtful_rounding_draws_further_digits(one_attempt):
             "rounded", p, q, k=np.array([k]), negative=np.array([False]), entropy=script
         )[0].tolist() == [rounded]
     reals = LazyReals(leading=u64(words[0]))
-    # drawn before by a coin: used, not drawn again
+    # A word that a coin drew before is used, and not drawn again.
     reals.word(0, 1, Script([words[1] + 1], then=None))
     assert _noise._round_exactly(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
@@ -180,7 +180,8 @@ def test_number_beyond_the_laplace_table():
     probabilities = np.append(np.exp(-np.arange(40) / 8) * -np.expm1(-1 / 8), np.exp(-5))
     assert stats.chisquare(counts, 4000 * probabilities).pvalue > ALARM
 
-    # the last cell twice, then 3: all ones is the last cell; words: prefix, low bits, ...
+    # The draw is the last cell (all ones) twice, then 3. The words are a prefix, low bits, and so
+    # on.
     script = Script(
         [TOP - 1] * 4 + [int(geometric_table().leading[2] >> np.uint64(48)) + 1], then=None
     )
@@ -273,5 +274,5 @@ def test_whole_draws_through_the_tails():
         abs(int(_noise.rounded_gaussian(1000, 1, 1, Script([TOP - 1, TOP - 1], then=seed))[0]))
         for seed in range(40)
     ]
-    # accepted with probability about 0.6
+    # A draw is accepted with probability about 0.6.
     assert sum(8_000 <= size < 12_000 for size in draws) >= 10

@@ -26,7 +26,7 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 
 @pytest.mark.parametrize(("law", "p", "q"), CASES)
 def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
-    # at scale 1/8 nearly all draws are 0
+    # At scale 1/8 nearly all draws are 0.
     count = DRAWS if 8 * p > q else 2_000_000 if law == "rounded" else 750_000
     draws = SAMPLERS[law](
         p, q, count, SeededEntropy(SEED + 1000 * list(SAMPLERS).index(law) + SCALES.index((p, q)))
@@ -36,7 +36,7 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
     assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.96, 1.04)) < ALARM
 
     size = np.abs(draws)
-    # signs are fair, whatever the size
+    # Signs are fair, whatever the size.
     for chosen in (size > 0, size > p / q, (size > 0) & (size % 2 == 1)):
         positive = int((draws[chosen] > 0).sum())
         assert stats.binomtest(positive, int(chosen.sum())).pvalue > ALARM
@@ -44,7 +44,7 @@ def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
     if p >= 1000 * q:
         raw = draws.view(np.uint64)
         assert uniformity((raw & np.uint64(15)).astype(np.int64), 16) > ALARM
-        # every byte that the scale leaves uniform
+        # Every byte that the scale leaves uniform is tested.
         for byte in range(int((p // q).bit_length() - 4) // 8):
             assert (
                 uniformity(((raw >> np.uint64(8 * byte)) & np.uint64(255)).astype(np.int64), 256)

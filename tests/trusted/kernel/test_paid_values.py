@@ -226,7 +226,7 @@ def test_writable_array_is_detected():
     view = np.arange(3)[:2]
     view.setflags(write=False)
 
-    # the list that holds the array is always writable
+    # The list that holds the array is always writable.
     assert [
         len(writable_parts([array]))
         for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])

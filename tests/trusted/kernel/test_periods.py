@@ -35,7 +35,8 @@ MEASURES = {
     "ever": UnitCount(["group"]),
 }
 DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measures=MEASURES)
-# its period, its group, when it comes and when it goes, and its amount if it has one
+# The period of a row, its group, the periods when it arrives and leaves, and its amount if it has
+# one.
 Row = tuple[int, ...]
 
 
@@ -298,7 +299,7 @@ def test_adaptive_later_data_stay_within_the_budget():
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
     def log_chance(rows, added, at):
-        # two rows come if the first output is large
+        # Two rows arrive if the first output is large.
         second_rows = [
             *rows,
             *([1, 1] if at[0] > 1 else []),

@@ -137,7 +137,7 @@ def test_tree_choice_follows_the_cost_only(monkeypatch):
         children=(np.array([0]),),
     )
     monkeypatch.setattr(plane, "block_tree", lambda *_: flat)
-    # six single cells cost 6 * 2, one block 27 + 2
+    # Six single cells cost 6 * 2, and one block costs 27 + 2.
     assert round(least_cost(np.array([[9, 9, 9], [0, 0, 0]]), 10**6, 1, penalty=2)) == 12
 
 

@@ -310,7 +310,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch):
     real = _series.unspent_charge
 
     def slow(budget, spent_charge):
-        # without a lock another thread would come between check and charge
+        # Without a lock, another thread could run between check and charge.
         time.sleep(0.005)
         return real(budget, spent_charge)
 
@@ -372,7 +372,7 @@ def test_unpaid_series_draws_from_its_entropy():
 def test_paid_series_accepts_no_other_noise_source(ledger):
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
-    # and not of the class that it was asked of
+    # The result is a `Series`, although `paid` is called on another class.
     assert type(UnpaidSeries.paid(adaptive_contract(), TABLE, ledger, output="out")) is Series
 
 

@@ -37,9 +37,10 @@ DOMAIN = ln.Domain(
         "paid": UnitTotal("amount", 0, 3, by=["month", "group"]),
     },
 )
-# of a row by its group: two rows of the first are clipped, and totals of the second become 0
+# The amount of a row by its group: two rows of the first group are clipped, and totals of the
+# second become 0.
 AMOUNTS = (2, -1)
-# a unit's rows: its id, their period and their group
+# The rows of a unit: its id, their period and their group.
 Rows = Sequence[tuple[str, int, int]]
 
 
@@ -128,7 +129,7 @@ def quiet(monkeypatch):
         )
 
 
-# by period and block
+# The answers by period and block.
 Outputs = list[list[np.ndarray]]
 
 
@@ -377,7 +378,7 @@ def test_closing_needs_the_record_of_used_rows():
     counted = Table.counted(DOMAIN, DOMAIN.names, ["people"], {}, unit_column="id", **bounds)
     first_table = read_rows(plan, rows, allowance_after(plan, no_periods))
     once = _periods.close_period(plan, "month", "drop", first_table, no_periods, SeededEntropy(1))
-    # another salt, and nothing used
+    # This table has another salt, and no used rows.
     table_of_other_record = read_rows(plan, rows, allowance_after(plan, no_periods))
     third_table = read_rows(
         plan,
@@ -497,7 +498,8 @@ def test_killed_run_counts_rows_of_a_unit_once(book, tmp_path, monkeypatch, when
         holder.run(rows_in(*range(PERIODS)), period + 1)
     monkeypatch.undo()
     assert len(holder.steps) == period
-    # other rows have come: a period that was not frozen counts them, a frozen one does not
+    # Other rows have arrived. A period that was not frozen counts them, and a frozen period does
+    # not.
     changed = [*rows_in(*range(PERIODS)), ("eve", period, 1)]
     for closed in range(period + 1, PERIODS + 1):
         holder.run(changed, closed)

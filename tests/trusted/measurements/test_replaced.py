@@ -105,7 +105,7 @@ def test_bound_holds_under_each_work_limit(name, most, data, noise):
     assert float(bound) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
 
-# sets of attributes: nothing is merged, then attributes with equally many cells are
+# If there are more sets of attributes than ``most``, attributes with equally many cells are merged.
 @pytest.mark.parametrize("most", [1, 6])
 @settings(max_examples=20, deadline=None)
 @example([({"a", "b"}, Fraction(1), Contrasts), ({"b", "c"}, Fraction(1), Identity)])
@@ -182,7 +182,7 @@ def test_alike_attributes_are_counted(count):
     exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
     assert replaced_row_bound(plan_of(2, measured, domain), 2) == exact
 
-    # one block more, along one attribute: all are taken to have it, or it is dearer
+    # One more block, along one attribute, either counts for all attributes or costs more.
     if count == 19:
         bound_of_more = replaced_row_bound(
             plan_of(2, [*measured, Block((factors[0],), Fraction(1))], domain), 2

@@ -66,7 +66,7 @@ def test_known_costs_of_limited_sums():
     assert norm(Block((cells,), Fraction(100), "pay", steps)) == 5
     assert norm(Block((cells,), Fraction(100), "pay", steps), power=2) == 25
     assert norm(Block((cells,), Fraction(100), "pay", Limits([700]))) == 7
-    # summed over the attribute of the limits
+    # The block is summed over the attribute of the limits.
     assert norm(Block((), Fraction(100), "pay", steps)) == 5
     # A prefix over three cells: a record of cell 0 enters three times, but with 10 units at most.
     assert norm(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(
@@ -163,7 +163,7 @@ def test_roots_are_rounded_up(values):
 def test_sensitivities_match_known_costs():
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of(LAPLACE, tree)) == PureCost(1)
-    # both are in the root
+    # Both rows are in the root.
     assert cost(plan_of(LAPLACE, tree, neighbours="replace")) == PureCost("4/3")
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, tree)) == GaussianCost("1/3")
     assert cost(plan_of(GAUSSIAN, tree)) == ConcentratedCost("1/6")

@@ -205,7 +205,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact():
         (GAUSSIAN, None, 9),
         *((noise, PerCellBound(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
         (GAUSSIAN, PerCellBound(2, "b"), 5),
-        # all rows of a unit may be in one cell of the table
+        # All rows of a unit may be in one cell of the table.
         (GAUSSIAN, PerCellBound(1, ["a", "b", "c"]), 9),
     ],
 )

@@ -45,22 +45,22 @@ def spark_session():
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "Asia/Tokyo",
     }
-    # one plan for each query, and not another one after each of its stages
+    # Each query has one plan, and no other plan after a stage.
     settings |= {"spark.sql.adaptive.enabled": "false"}
-    # queries of hundreds of cases on few rows: compiling them takes minutes
+    # Queries have hundreds of cases on few rows, and compiling them takes minutes.
     settings |= {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    # an address of this machine alone, and a heap that leaves room for the other tests
+    # The address is only reachable from this machine, and the heap leaves memory for other tests.
     settings |= {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
     }
     settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
-    # little runs often enough to be worth the second compiler, one thread is enough to collect what
-    # is left, and Spark's classes are right
+    # Few functions run often enough for the second compiler, one thread is enough for garbage
+    # collection, and the classes of Spark need no verification.
     unverified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     settings["spark.driver.extraJavaOptions"] = (
         f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {unverified}"
@@ -69,7 +69,7 @@ def spark_session():
     for name, value in settings.items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as patch:
-        # else executors take the first python3 of the path, which may have no PyArrow
+        # Otherwise executors take the first python3 of the path, which may have no PyArrow.
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         session = builder.getOrCreate()
         yield session
@@ -78,7 +78,7 @@ def spark_session():
 
 @pytest.fixture(scope="session")
 def spark(spark_session):
-    # else times without a zone become those of the session's
+    # Otherwise times without a zone get the zone of the session.
     spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
     try:
         return spark_session.createDataFrame(ARROW).repartition(3)

@@ -32,7 +32,7 @@ def server():
     if programs is None:
         pytest.skip("PostgreSQL is not installed; apt-get install postgresql")
     folder = Path(tempfile.mkdtemp(prefix="leastnoise-postgres-", dir="/tmp"))
-    # the server refuses to run as root
+    # The server refuses to run as root.
     user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     if user:
         shutil.chown(folder, "postgres")
@@ -47,7 +47,7 @@ def server():
         )
 
     try:
-        # of a locale that sorts and compares otherwise than by bytes where it can
+        # If possible, the database has a locale that does not sort and compare by bytes.
         run(
             programs / "initdb",
             "-D",

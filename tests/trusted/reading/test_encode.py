@@ -110,7 +110,7 @@ def test_numbers_against_the_reference(kind, values):
     null = np.array([value is None for value in values], dtype=bool)
     floats = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
     assert encode(Column(floats, null)).tolist() == expected
-    # twice, for what is remembered
+    # The second call reads remembered values.
     assert encode(Column(values[::-1])).tolist() == expected[::-1]
 
 
@@ -199,7 +199,7 @@ def test_amounts_against_the_reference(values, unit):
     amounts = encode(Column(values))
 
     assert amounts.dtype == np.int64
-    # the nearest multiple, up to the rounding of the quotient itself
+    # The result is the nearest multiple, up to the rounding of the quotient itself.
     assert all(
         abs(amount - exact_amount) <= 0.5 + 1e-9
         for amount, exact_amount in zip(amounts.tolist(), expected, strict=True)

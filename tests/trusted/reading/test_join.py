@@ -230,7 +230,7 @@ def test_every_private_table_of_a_star_needs_the_unit():
     with pytest.raises(ln.InputError, match=r"joined on 'patient', and every row is a unit"):
         read(outer, ln.Domain(town=STAR.kind("town")))
 
-    # a table may not be private in one join and public in the other, in either order
+    # A table may not be private in one join and public in the other, in either order.
     for is_first_public, is_second_public in ((True, False), (False, True)):
         joined = ln.Joined(VISITS, PATIENTS, on=ON, public=is_first_public, columns=("sex",))
         with pytest.raises(ln.InputError, match=r"public in an earlier join|the data themselves"):
@@ -254,7 +254,7 @@ def test_column_that_two_joined_tables_have_is_refused():
 def test_public_table_serves_any_unit():
     visits = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
     joined = ln.Joined(visits, PATIENTS, on=ON, public=True)
-    # rows without a key stay, with nulls, which drop them for their year
+    # Rows without a key stay, with nulls, which drop them for their year.
     rows = cells(read(joined, DOMAIN), ("dx", "sex"))
     assert rows == expected(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
@@ -281,7 +281,7 @@ def test_second_table_columns_are_read_on_request():
         read(ln.Joined(visits, PATIENTS, on=ON), DOMAIN, unit_column="patient")
     named = ln.Joined(visits, PATIENTS, on=ON, columns=["year", "weight"])
     counts_by_sex = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
-    # also those outside
+    # Rows with values outside the domain also count.
     assert counts_by_sex == {
         ("F",): int((BOTH["dx"].notna() & BOTH["year"].notna() & BOTH["patient"].notna()).sum())
     }
@@ -442,8 +442,8 @@ def violations(most, bound=None):
         before = marked(visits, [*patients], keys, unit)
         for unit_name in ("a", "b"):
             without = [row for row in patients if row[0] != unit_name]
-            # all rows of the unit, in both tables; or its rows in the second one alone: fewer,
-            # more, or others
+            # All rows of the unit change in both tables, or only its rows in the second table:
+            # fewer, more or other rows.
             second_only = [without, [*patients, (unit_name, 1)], [*without, (unit_name, 0)]][
                 number % 3
             ]

@@ -18,8 +18,8 @@ from trusted.reading.postgres import fill, table
 
 PARTNERS = pa.table(
     {
-        # keys that come twice and three times, that no row has, that are null, and each with
-        # another text as its form
+        # Some keys occur twice or three times, some are in no row, some are null, and each key has
+        # another text as its form.
         "k": pa.array([*range(80), 3, 4, 4, 7, 500, None, None], pa.int64()),
         "f": pa.array(
             [*(f"u:{number}'" for number in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]
@@ -130,7 +130,7 @@ def test_engine_joins_several_tables(engine, partners, tmp_path):
     assert numbers == expected
     assert np.count_nonzero(numbers[None, ("t", "g", "y", "day")]) > 3
 
-    # with one seed all sources have the same release, noise included
+    # With one seed all sources have the same release, noise included.
     plan = ln.plan(
         ln.queries(BESIDE, t="identity", g="identity", day="identity"),
         ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
@@ -145,7 +145,7 @@ def test_engine_joins_several_tables(engine, partners, tmp_path):
         of_engine = ln.release(plan, star(engine, partners), seed=5).long("pandas")
         for visits, others in pairs:
             assert ln.release(plan, star(visits, others), seed=5).long("pandas").equals(of_engine)
-    # two tables of the unit, of which each keeps its own rule
+    # Both tables have the unit, and each keeps its own rule.
     joined_twice = ln.Joined(engine, partners, on={"u": "k"}, columns=("g",))
     joined_twice = ln.Joined(joined_twice, partners, on={"u": "k"}, columns=("y",))
     local = ln.Joined(ARROW, PARTNERS, on={"u": "k"}, columns=("g", "y"))
@@ -169,7 +169,7 @@ def test_engine_bounds_a_joined_unit(engine, partners):
     )
     assert numbers == ({(None, ()): [sum(min(2, number) for number in rows.values())]}, True)
 
-    # the unit's name of the other table, which is public, and keys of rows that nobody has there
+    # The other table is public. It names the unit, and has keys that no row has.
     named = [number for unit, number in rows.items() if unit < 80 and unit not in {3, 4, 7}]
     homes = counts(
         ln.Joined(engine, partners, on={"u": "k"}, public=True),
@@ -192,7 +192,7 @@ def test_tables_that_one_query_cannot_have_are_read(engine, partners):
             False,
         )
 
-    # a double is no key there
+    # A double cannot be a key there.
     opened = [
         open_source(ln.Joined(engine, partners, on=on, public=True)).engine
         for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})

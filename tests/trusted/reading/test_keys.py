@@ -37,7 +37,7 @@ def test_unit_counts_once_per_key_up_to_a_limit():
             "agent": ["a", "a", "b", "c", None, "NA", "a", "A", None, "a"],
         }
     )
-    # nulls take no key's place
+    # Nulls do not take the place of a key.
     assert counted(frame, unit_column="id", max_rows=3) == {
         "a": 2,
         "b": 1,

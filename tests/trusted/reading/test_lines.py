@@ -38,7 +38,7 @@ ODD = [
     b";",
 ]
 PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
-# what stands behind the fields has no say in them
+# Bytes behind the fields do not change them.
 BEHIND = np.full(WORD, 255, dtype=np.uint8)
 
 

@@ -36,7 +36,7 @@ DOMAIN = ln.Domain(
 PEOPLE = ln.Domain(sex=["F", "M"], income=ln.Bins(0, 40, 4, outside="clip"), age=DOMAIN.kind("age"))
 SEX = pa.table(
     {
-        # two people without a row here, one with two and one without a sex
+        # Two people have no row here, one has two rows, and one has no sex.
         "id": pa.array([*range(38), 7, None], pa.int64()),
         "sex": pa.array([["F", "M", "F", None, "x"][place % 5] for place in range(40)]),
     }
@@ -69,7 +69,7 @@ def draw_rows(seed):
     )
 
 
-# workloads, and the statement that DuckDB answers in their place: keys by position, then a number
+# Each workload has a statement for DuckDB with the same answers: keys by position, then a number.
 COUNTS = [
     (ln.queries(DOMAIN), "SELECT count(*)"),
     (

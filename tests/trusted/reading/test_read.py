@@ -26,7 +26,7 @@ from trusted.reading.encoders import refused
 from trusted.reading.pools import OBJECTS, Trap
 
 MARK = "SECRETMARK"
-# until version 2 a relation does not keep its connection
+# Before version 2 of DuckDB, a relation does not keep its connection.
 CONNECTION = duckdb.connect()
 
 
@@ -137,7 +137,7 @@ def test_every_source_has_the_same_cells(everything, domain, expected):
 
 def test_large_integers_are_distinguished(everything):
     if isinstance(everything, pd.DataFrame) and everything["big"].dtype == np.float64:
-        # pandas itself has made floats of them
+        # Here pandas has converted the whole numbers to floats.
         everything = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
     assert open_content(read(everything, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [
         1,
@@ -146,7 +146,7 @@ def test_large_integers_are_distinguished(everything):
 
 
 def test_time_stamps(everything):
-    # a CSV file holds what its writer wrote: here ISO with a T and micro-seconds
+    # A CSV file has the texts of its writer, here ISO 8601 with a T and microseconds.
     stamps = open_content(
         read(
             everything, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"])
@@ -508,7 +508,7 @@ def test_instant_has_one_text_in_any_source(tmp_path, monkeypatch, unit, zone):
     array = pa.array([0, 1], pa.int64()).view(pa.timestamp(unit, zone))
     table = pa.table({"when": array})
     pq.write_table(table, tmp_path / "x.parquet")
-    # before pandas and Polars get it they hold it in their own units
+    # Pandas and Polars store the times in units of their own.
     sources = [
         table,
         tmp_path / "x.parquet",

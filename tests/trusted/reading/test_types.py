@@ -81,7 +81,7 @@ def test_dictionary_and_run_types_have_their_values(name):
 
     runs = runs_of(values)
     twice = np.repeat(range(len(values)), 2).tolist()
-    # a slice keeps all runs, and says where it begins
+    # A slice keeps all runs and its own offset.
     for start, count in (
         (0, len(runs)),
         (1, 3),
@@ -151,7 +151,7 @@ SOURCES |= {
     f"polars {name}": partial(pl.DataFrame, {"a": series}) for name, series in POLARS.items()
 }
 SOURCES |= {f"duckdb {kind}": partial(duckdb_column, kind) for kind in TYPES}
-# nulls alone, and types that are no more than objects to us
+# Columns of nulls only, and of types that are read as objects.
 OTHERS = {
     "arrow null",
     "arrow dictionary of null",

@@ -134,7 +134,7 @@ class TextTable:
     whole_numbers: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        # a plain `dict`: a mapping of another class could give another answer the next time
+        # A plain `dict`, because a mapping of another class could change its answers.
         for name, mapping in (("cells", self.cells), ("whole_numbers", self.whole_numbers)):
             cells = {plain(form): cell for form, cell in dict(mapping).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):

@@ -135,7 +135,7 @@ def _text_parts(texts: Iterable[str]) -> Iterator[str]:
     size = 0
     for text in texts:
         start = 0
-        # a text may be very long, so the remainder of it is not copied
+        # A text may be very long, so the remainder of it is not copied.
         while len(text) - start >= _PART - size:
             room = _PART - size
             yield "".join([*texts_of_part, text[start : start + room]])

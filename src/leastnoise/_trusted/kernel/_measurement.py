@@ -108,7 +108,7 @@ def draw_answers(
         if measurements.blocks[index].k_norm_group is not None:
             tables[index] = exact
             continue
-        # a large table is drawn separately, mostly with one scale
+        # A large table is drawn separately, mostly with one scale.
         if rows + len(exact) > _BATCH_ROWS:
             _add_noise(measurements, pending, operator_groups, noisy_answers, entropy)
             pending = []
@@ -178,7 +178,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         ):
             for index in blocks_of[names]:
                 pending.append((index, cells))
-                # a block may have many more queries than cells
+                # A block may have many more queries than cells.
                 size += max(cells.size, measurements.blocks[index].rows)
                 if size >= _BATCH_ROWS:
                     yield from _apply_blocks(measurements, pending, operator_groups)

@@ -114,7 +114,7 @@ class LeastCost:
         best = costs[-1]
         for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
             split_costs = np.add.reduceat(best, first)
-            # a block with one child has the same cells as the child
+            # A block with one child has the same cells as the child.
             best = np.where(
                 np.diff(first, append=len(best)) > 1,
                 np.minimum(undivided, split_costs),

@@ -228,7 +228,7 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
     """Return, for every cell, the sum of the weights of nodes that contain it."""
-    # a cell lies in one row of every level
+    # A cell lies in one row of every level.
     check_column_sum_bound(int(weights.max(initial=0)) * len(operator.widths))
     return apply_transpose(operator, weights)
 

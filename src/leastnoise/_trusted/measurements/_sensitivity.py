@@ -544,8 +544,8 @@ def _forms(
         plain = factor.row_weights is None
         if plain and isinstance(factor.operator, Identity):
             cells |= {*factor.attributes} & {*names}
-            # a factor of one cell marks the attribute, so that forms agree whichever attributes a
-            # factor takes together
+            # A factor of one cell marks the attribute, so that forms agree whichever attributes a
+            # factor takes together.
             other_factors |= {
                 Factor((name,), Identity(1)) for name in factor.attributes if name not in names
             }

@@ -113,7 +113,7 @@ def amount_encoder(measure: Measure) -> Encoder:
         given = ~(is_outside | np.isnan(numbers))
         if isinstance(measure, ValueCount):
             return given.astype(np.int64)
-        # a product that overflows to infinity is beyond the bounds, and is clipped correctly
+        # A product that overflows to infinity is beyond the bounds, and is clipped correctly.
         with np.errstate(over="ignore"):
             units = np.where(given, numbers, 0.0) * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64) * given
@@ -341,8 +341,8 @@ def _number_encoder(
         data = column.data
         if reads_decimals and isinstance(data, DistinctTexts) and len(data) >= _MANY_TEXTS:
             return column.rows(of_texts(data), missing)
-        # a float32 counts as the decimal that it prints as, so its distinct values are read one by
-        # one; a date is not a number
+        # A float32 counts as the decimal that it prints as, so its distinct values are read one by
+        # one; a date is not a number.
         if not isinstance(data, np.ndarray) or not (
             data.dtype.kind in "biu" or data.dtype == np.float64
         ):

@@ -769,7 +769,7 @@ def _tables_of_answer(
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
     columns = _cell_columns(request, attributes)
-    # a row belongs to this marginal if its columns have a cell and all other columns are null
+    # A row belongs to this marginal if its columns have a cell and all other columns are null.
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)

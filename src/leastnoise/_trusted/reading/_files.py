@@ -402,7 +402,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         line = _first_line(path, description, layout)
     mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
-    # a delimiter must not be a byte that ends lines or fields
+    # A delimiter must not be a byte that ends lines or fields.
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InternalError(
             "a delimiter must be one byte that does not end a line; please report this."

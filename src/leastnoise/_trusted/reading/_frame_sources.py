@@ -162,7 +162,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     elif isinstance(kind, nw.Decimal):
         arrow_type = pa.decimal128(38, 10)
     elif getattr(native_dtype, "tz", None) is not None:
-        # a pandas type that not every version of narwhals names
+        # Not every version of narwhals has a name for this type of pandas.
         zone = str(native_dtype.tz)
         arrow_type = pa.timestamp("us", "UTC")
     elif alias := next((alias for known, alias in _ARROW.items() if isinstance(kind, known)), None):
@@ -174,7 +174,7 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
         type=arrow_type,
         type_name=str(native_dtype if is_refused else kind),
         readable=is_held and not is_refused,
-        # numpy's whole numbers and Booleans in pandas have no null
+        # In pandas, whole numbers and Booleans of NumPy have no null.
         required=isinstance(native_dtype, np.dtype) and native_dtype.kind in "biu",
         zone=zone,
     )

@@ -384,7 +384,7 @@ def _read_rows(
     has_effect = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
         if name not in per_unit_measures:
-            # a row that only represents a unit adds nothing to sums (T6)
+            # A row that only represents a unit adds nothing to sums (T6).
             values[name] = amounts * counting if per_unit_measures else amounts
     rows_counting: IntArray = counting[has_effect].astype(np.int64)
     cells = _chosen_rows(encoded.cells, has_effect)
@@ -1279,7 +1279,7 @@ def joined_source(
             second.engine, (joined.first_key, joined.second_key), mine, second_names, joined.reading
         )
     of_second = {field.name: field for field in second.fields}
-    # a row without a partner has nulls there
+    # A row without a partner has nulls there.
     partners_fields = [replace(of_second[name], required=False) for name in joined_names]
     return Source(
         description=f"{first.description} joined with {second.description}",

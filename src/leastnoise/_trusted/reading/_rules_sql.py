@@ -402,7 +402,7 @@ def _cell_by_steps(rule: Rule, table: StepTable, number: Value) -> Expression:
     if rule.clip:
         it = clipped(it, kind(low), kind(high))
     elif kind is float and whole:
-        # a number outside the bounds stays outside: it is clipped to the bounds widened by 1
+        # A number outside the bounds stays outside: it is clipped to the bounds widened by 1.
         it = clipped(it, kind(low - 1), kind(high + 1))
     if kind is float and whole:
         it = _ROUNDING[str(table.rounding)](it)

@@ -106,7 +106,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
         for batch in batches:
             sink = pa.BufferOutputStream()
-            # a partition can have 16 million rows, and the driver holds three serialised copies
+            # A partition can have 16 million rows, and the driver holds three serialised copies.
             with pa.ipc.new_stream(
                 sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
             ) as writer:

@@ -167,7 +167,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
     [17.5, -5.0, -5.0, 2000.0, 7.0, None, None, None, nan]
     """
     pattern = number_pattern(reading)
-    # a compiled pattern keeps no state between texts
+    # A compiled pattern keeps no state between texts.
     if type(pattern) is not re.Pattern:
         raise InternalError("the numbers of a reading must be a pattern; please report this.")
     has_point = reading.decimal == "."
@@ -422,7 +422,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
             return None
         if isinstance(value, (dt.date, np.datetime64)):
             zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
-            # numpy's cast from nanoseconds overflows near the least time stamp
+            # The cast of NumPy from nanoseconds overflows near the least time stamp.
             exact = stamps(np.asarray(stamp := _stamp(value)))
             return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
         if clocked.counted_in is not None:

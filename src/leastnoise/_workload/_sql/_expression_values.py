@@ -348,7 +348,7 @@ class _Expression:
         if not self._only_compares():
             return UNDECIDED
         part = ColumnParts.of(self._kind).outside
-        # a column of whole numbers may hold others, too
+        # A column of whole numbers may hold others, too.
         is_number = not isinstance(self._kind, (Categories, Dates))
         try:
             pairs = [(part, value) for value in self._values_outside()]

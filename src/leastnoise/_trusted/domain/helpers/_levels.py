@@ -223,7 +223,7 @@ def _groups_by_cell(
     group_of_cell: dict[int, Any] = {}
     for text, group in map_by_text(description, groups.items()).items():
         cell = names.find(text)
-        # a public map may have more keys than the attribute has cells
+        # A public map may have more keys than the attribute has cells.
         if cell is None:
             continue
         first = group_of_cell.setdefault(cell, group)

@@ -44,7 +44,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
     if isinstance(outcome, np.ndarray):
         yield json.dumps({"cells": noisy_array_to_json(outcome)})
         return
-    # a period gives a tuple of its rows
+    # A period gives a tuple of its rows.
     blocks = outcome.values if isinstance(outcome, Observation) else outcome
     if not isinstance(blocks, tuple):
         raise TypeError(

@@ -107,7 +107,7 @@ def _reserve_space(handle: int, byte_count: int) -> None:
     try:
         os.posix_fallocate(handle, 0, max(byte_count, 1))
     except OSError as error:
-        # a file system that cannot reserve space
+        # Some file systems cannot reserve space.
         if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:
             raise
 

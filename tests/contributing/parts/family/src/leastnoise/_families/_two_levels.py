@@ -9,9 +9,9 @@ from leastnoise._families._search import NotApplicable
 from leastnoise._families._tree import tree_factor
 from leastnoise._trusted.linop import Identity
 
-# fewer cells have no runs that differ from the cells and from the total
+# Fewer cells have no runs other than the cells and the total.
 _FEWEST_CELLS = 4
-# the error of all ranges takes two seconds for 10^5 cells, and more than a minute for 10^6
+# The error of all ranges takes two seconds for 10^5 cells, and more than a minute for 10^6.
 _MOST_CELLS = 2**16
 
 

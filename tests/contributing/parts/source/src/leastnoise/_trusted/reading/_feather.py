@@ -42,7 +42,7 @@ def open_feather(path: Path) -> Source:
             batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
             yield from chunk_batches(batches, [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
-            # messages of PyArrow may quote the file
+            # Messages of PyArrow may quote the file.
             raise InputError(message(NOT_WHOLE, what=description)) from None
 
     return Source(
