@@ -58,16 +58,45 @@ def test_every_text_is_read_back(text):
 
 NASTY = (
     *HOSTILE,
-    "<script>alert(1)</script>", ("</script><img src=x "
-                                 "onerror=alert(1)>"), "]]>&amp;<!--", "[red]x[/red]",
+    # More formulas.
+    "\uff1d1+1",
+    "\r=1",
+    " =1+1",
+    "\ufeff=1",
+    "'',=1",
+    # Markup.
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "</style><script>document.title = 'x'</script>",
+    "</td></table><h1>x</h1>",
+    "<svg onload=alert(1)>",
+    "<?xml?><![CDATA[<b>]]>",
+    "]]>&amp;<!--",
+    "&lt;b&gt;&#60;",
+    "[red]x[/red]",
     "[link=https://x.example]y[/link]",
-    "\x1b[31mred\x07", "\x9b2J", "\u202egnp.exe", "a\u2066b\u2069", "a\u2028b", "x\ny", "_x0041_",
-    "{{7*7}}", "https://x.example/", "\uff1d1+1", "\\x1b", "\r=1", "a\x00b", " =1+1", "\ufeff=1",
-    "\x1b]0;title\x07", "\ufffe", "\U000e0001x", "'',=1",
-    "</td></table><h1>x</h1>", ("</style><script>document.title = "
-                               "'x'</script>"), "<svg onload=alert(1)>", "<?xml?><![CDATA[<b>]]>",
-    "&lt;b&gt;&#60;", "NULL", "nan", "#REF!", "long" * 2000,
-)  # fmt: skip
+    "{{7*7}}",
+    "https://x.example/",
+    # Escape sequences of terminals and files.
+    "\x1b[31mred\x07",
+    "\x1b]0;title\x07",
+    "\x9b2J",
+    "\\x1b",
+    "_x0041_",
+    # Directions of text, ends of lines, and characters that some formats do not allow.
+    "\u202egnp.exe",
+    "a\u2066b\u2069",
+    "a\u2028b",
+    "x\ny",
+    "a\x00b",
+    "\ufffe",
+    "\U000e0001x",
+    # Words for missing values and errors, and a long text.
+    "NULL",
+    "nan",
+    "#REF!",
+    "long" * 2000,
+)
 # A search takes no control characters and no very long texts. SVG does not allow U+FFFE.
 FOUND = tuple(
     text
