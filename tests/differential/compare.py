@@ -195,8 +195,8 @@ class _Row:
             if is_coefficient and isinstance(answer, float) and low is None:
                 tolerances.append(math.inf)  # the noise allows every coefficient
                 continue
-            # The interval contains the truth in 95% of releases, so no noise is beyond this tolerance in
-            # practice.
+            # The interval contains the truth in 95% of releases, so in practice no noise is beyond
+            # this tolerance.
             tolerances.append(0.02 + (3 * (max(ends) - min(ends)) if ends else 0))
         undefined_without_rows = ("AVG", "COVAR", "CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
         are_means = [
