@@ -1,28 +1,37 @@
 """Distribution functions and quantiles of a number, by group.
 
-All results are computed from the counts up to every cell.
+All results are computed from the counts up to every cell. For a group with n cells, let
 
-Let N_i be the count up to cell i, R_i the count after cell i, and e_i and r_i the errors of their
-least squares estimates. Let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the
-level of the band. Then, with a probability equal to this level, all N_i and R_i lie within c
-sigma_i and c tau_i of their estimates simultaneously. Every share F_i = N_i / (N_i + R_i) then lies
-between the two quotients that are computed from the ends of these intervals. c is an order
-statistic of simulated releases of pure noise. Errors of least squares do not depend on the data, so
-the real error and the simulated errors are exchangeable. Therefore the coverage is at least the
-level for any noise, however few the simulations. The true function does not decrease, so the ends
-of the band are made non-decreasing. Every group has a separate c. Without simulations, each count
-gets an interval at the level 1 - (1 - level) / (2 n - 1), and c is the multiplier of this interval.
-Here level is the level of the band, and 2 n - 1 is the number of counts. Such a band is wider, but
+- N_i be the count up to cell i, and R_i the count after cell i;
+- e_i and r_i be the errors of their least squares estimates, and sigma_i and tau_i the standard
+  errors;
+- F_i = N_i / (N_i + R_i) be the share up to cell i;
+- c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i), at the level of the band.
+
+Bands. With a probability equal to the level, all N_i and R_i lie within c sigma_i and c tau_i of
+their estimates simultaneously. Then every F_i lies between the two quotients that are computed from
+the ends of these intervals. The true function does not decrease, so the ends of the band are made
+non-decreasing.
+
+c is an order statistic of simulated releases of pure noise, computed for every group. Errors of
+least squares do not depend on the data, so the real error and the simulated errors are
+exchangeable. Therefore the coverage is at least the level for any noise, however few the
+simulations.
+
+Without simulations, each of the 2 n - 1 counts gets an interval at the level
+1 - (1 - level) / (2 n - 1), and c is the multiplier of this interval. Such a band is wider, but
 takes less time to compute.
 
-The interval of a single quantile needs no simulation. The p-quantile lies in the first cell with
-D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
+Quantiles. The interval of a single quantile needs no simulation. The p-quantile lies in the first
+cell with D_i = (1 - p) N_i - p R_i >= 0. Each D_i is tested on either side; each test has the error
 probability (1 - level) / 2. Cells whose D_i lies clearly below 0 come before the quantile. Cells
 after a cell whose D_i does not lie clearly at or above 0 may contain the quantile. So the interval
 misses the quantile on either side with a probability of at most (1 - level) / 2, for any
-distribution of the values. D_i is a linear combination of counts, so the variance of its error can
-be computed. If u, b and t are the variances of N_i, R_i and N_i + R_i, the variance of D_i is (1 -
-p) u + p b - p (1 - p) t.
+distribution of the values.
+
+D_i is a linear combination of counts, so the variance of its error can be computed. If u, b and t
+are the variances of N_i, R_i and N_i + R_i, the variance of D_i is
+(1 - p) u + p b - p (1 - p) t.
 """
 
 import math
