@@ -505,7 +505,11 @@ BY_MINUTES = {"minutes": ln.Bins(-60, 600, 66, outside="clip")}
             "fewer than 200 have a value of 0 or less and about 300 (30%)",
         ),
         ({"group": ln.Coded(1)}, {}, "How many values are beyond the bounds of minutes was not"),
-        ({"minutes": ln.Bins(0, 120, 12)}, {}, "was not measured. Sums and means count such a"),
+        (
+            {"minutes": ln.Bins(0, 120, 12)},
+            {},
+            "was not measured; a table by that column would measure it.",
+        ),
     ],
 )
 def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, options, ending):
@@ -518,6 +522,26 @@ def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, o
     ln.release(plan, frame, seed=1, out=tmp_path / "out", options=ln.Options(**options))
     head = (tmp_path / "out/report.html").read_text(encoding="utf-8").split("</header>")[0]
     assert ending in re.sub(r"± [\d.]+; ", "", head)
+
+
+@pytest.mark.parametrize(
+    ("largest", "attributes", "rating"),
+    [
+        (100.0, {"minutes": ln.Bins(0, 600, 60, outside="clip")}, "Yes, for mean of minutes"),
+        (400.0, {"minutes": ln.Bins(0, 600, 60, outside="clip")}, "Only the noise is small for"),
+        (100.0, {"group": ln.Coded(1)}, "Only the noise is small for mean of minutes"),
+    ],
+)
+def test_means_of_clipped_values_are_rated_by_noise_only(tmp_path, largest, attributes, rating):
+    """A mean is rated "yes" only if few values, and a known number, are beyond its bounds."""
+    frame = pd.DataFrame({"minutes": [50.0] * 900 + [largest] * 100, "group": 0})
+    domain = ln.Domain(attributes, measures={"minutes": ln.Measure("minutes", 0, 120)})
+    workload = ln.queries(domain) + ln.mean_queries(domain, "minutes")
+    workload += ln.marginals(domain, ways=1)
+    ln.release(ln.plan(workload, ln.PureDP(200)), frame, seed=1, out=tmp_path / "out")
+    head = (tmp_path / "out/report.html").read_text(encoding="utf-8").split("</header>")[0]
+    assert rating in head
+    assert ("Only the noise" in head) == rating.startswith("Only")
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])

@@ -59,6 +59,7 @@ _AT_PUBLIC_SCALES_OF_R_SQUARED = (
     "as stated in scales or a quarter of the distance of the bounds, predictors without "
     "correlation that explain any share of the response in equal parts"
 )
+_SIZE_KEY = "size = ... in its [[workload]]"
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
 _METHODS = {
     "means": _BY_DELTA,
@@ -423,7 +424,8 @@ def _describe_mean_error(expected: _ExpectedStatistic) -> str:
         group = f"with weights of {expected.size} in all"
     if expected.error.std_error is None:
         return (
-            f"depends on the {size} of a group; state a public size{remark} for the error of a mean"
+            f"depends on the {size} of a group; state a public size{remark} for the error of a "
+            f"mean ({_SIZE_KEY})"
         )
     std_error = format_number(expected.error.std_error)
     return f"standard error at most {std_error} in a group {group} (delta method)"
@@ -434,7 +436,7 @@ def _describe_variance_error(expected: _ExpectedStatistic) -> str:
     if expected.error.std_error is None:
         return (
             "depends on the rows of a group; state a public size for the largest error of a "
-            "variance"
+            f"variance ({_SIZE_KEY})"
         )
     std_error = format_number(expected.error.std_error)
     at_scales = format_number(expected.at_scales["std_dev"])
@@ -449,7 +451,10 @@ def _describe_parameter_errors(expected: _ExpectedStatistic) -> str:
     is_regression = expected.statistic.kind == "regression"
     if expected.error.std_error is None:
         numbers = "each coefficient" if is_regression else "each covariance"
-        return f"depends on the rows of a group; state a public size for the error of {numbers}"
+        return (
+            f"depends on the rows of a group; state a public size for the error of {numbers} "
+            f"({_SIZE_KEY})"
+        )
     listing = ", ".join(f"{name} {format_number(error)}" for name, error in expected.error.parts)
     if is_regression:
         return (
@@ -468,7 +473,10 @@ def _describe_parameter_errors(expected: _ExpectedStatistic) -> str:
 def _describe_r_squared_error(expected: _ExpectedStatistic) -> str:
     """Describe the error of R^2 for the public group size."""
     if expected.error.std_error is None:
-        return "depends on the rows of a group; state a public size for the largest error of R^2"
+        return (
+            "depends on the rows of a group; state a public size for the largest error of R^2 "
+            f"({_SIZE_KEY})"
+        )
     std_error = format_number(expected.error.std_error)
     return (
         f"standard error of R^2 at most {std_error} in a group of {expected.size} rows, at public "

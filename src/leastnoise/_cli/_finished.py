@@ -6,7 +6,7 @@ The commands are ``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -488,9 +488,12 @@ def _compute_answers(release: Release, level: float, options: AnswerOptions) -> 
 
 
 def read_groups(domain: Domain, group_texts: Sequence[str]) -> dict[str, QuerySet]:
-    """Parse --cells, such as ``store`` or ``store:region``, to query sets."""
+    """Parse --cells, such as ``store``, ``store:region`` or ``store,sex``, to query sets."""
     groups: list[str | dict[str, QuerySet]] = []
-    for text in group_texts:
+    texts = chain.from_iterable(
+        [text] if text in domain.names else text.split(",") for text in group_texts
+    )
+    for text in texts:
         level_name = _split_level(domain, text)
         groups.append(text if level_name is None else {level_name[0]: level_queries(level_name[1])})
     return groups_of(domain, groups, "--cells")

@@ -379,6 +379,8 @@ class Summary:
         flag_counts: for each reliability flag, the number of answers that have it; empty if no
             sampling error is stated.
         largest: texts of the largest cells of a one-way table.
+        measures: the measures whose values are added up in the table, or in the tables from which
+            the statistic is computed.
     """
 
     product: Product
@@ -391,6 +393,7 @@ class Summary:
     catalogue: Catalogue
     flag_counts: tuple[int, ...] = ()
     largest: tuple[str, ...] = ()
+    measures: frozenset[str] = frozenset()
 
     @property
     def quoted_name(self) -> str:
@@ -424,7 +427,13 @@ def _summarize_table(table: AnswerTable, catalogue: Catalogue) -> Summary:
         catalogue=catalogue,
         flag_counts=table.flag_counts,
         largest=largest,
+        measures=_summed_measures([table.product]),
     )
+
+
+def _summed_measures(products: Iterable[Product]) -> frozenset[str]:
+    """Return the names of the measures that the tables add up."""
+    return frozenset(str(product.measure) for product in products if product.of_values)
 
 
 def _noun_after_answers(product: Product, catalogue: Catalogue) -> str:
@@ -454,7 +463,7 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
 
     The margin is the root mean square of the half widths, or NaN if all values are suppressed.
     """
-    first_table = release.plan.workload.tables_of(table.statistic)[0]
+    tables = release.plan.workload.tables_of(table.statistic)
     is_published = ~np.isnan(table.values)
     half_widths = (table.high_with_sampling - table.low_with_sampling)[is_published] / 2
     answer = math.nan
@@ -472,7 +481,7 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
         margin = math.sqrt((half_widths**2).mean())
         largest_margin = float(half_widths.max())
     return Summary(
-        product=first_table,
+        product=tables[0],
         name=statistic_title(table.statistic, table.domain, catalogue),
         unit=unit,
         answer=answer,
@@ -481,6 +490,7 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
         largest_margin=largest_margin,
         catalogue=own_format,
         flag_counts=table.flag_counts,
+        measures=_summed_measures(tables),
     )
 
 
@@ -537,15 +547,18 @@ def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Cata
     """Return notes, and then sentences that rate the tables by reliability.
 
     The rating depends on the ratio of the typical margin to the typical answer. A table is never
-    rated "yes" if its margin omits a part of the error. An example is the sampling error of a
-    survey.
+    rated "yes" if its margin omits a part of the error, such as the sampling error of a survey, or
+    the values beyond the bounds of a measure.
     """
     unused_rows = sentences.describe_unused_rows(release, catalogue)
     is_survey = bool(release.options.survey) or sentences.has_weights(release)
     covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
     uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
-    ratings = _rate_by_margins(covered, catalogue, has_all_errors=not unused_rows)
-    ratings += _rate_by_margins(uncovered, catalogue, has_all_errors=False)
+    clipped_measures = sentences.measures_with_clipping(release)
+    clipped = [summary for summary in covered if summary.measures & clipped_measures]
+    exact = [summary for summary in covered if not summary.measures & clipped_measures]
+    ratings = _rate_by_margins(exact, catalogue, has_all_errors=not unused_rows)
+    ratings += _rate_by_margins([*clipped, *uncovered], catalogue, has_all_errors=False)
     if not ratings:
         return []
     notes = [unused_rows] if unused_rows else []

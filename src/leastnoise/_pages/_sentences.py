@@ -81,6 +81,7 @@ _COMMON_DELTA = Fraction(1, 10**9)  # for converting zCDP and mu-GDP to epsilon
 _MOST_LISTED_LABELS = 5  # labels listed in a sentence
 _MOST_LISTED_TABLES = 6  # tables listed in a sentence
 _LARGEST_CHANCE = 99  # percent; a budget that allows a better guess is called too large
+_FEW_CLIPPED_SHARE = 0.01  # of the rows; a larger share beyond a bound can exceed usual margins
 _LEAST_CHANCE = 51  # percent; every budget allows more than the prior of 50%
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated", GDP: "gaussian"}
 
@@ -616,6 +617,19 @@ def list_values_beyond_bounds(
         names = catalogue.join_names(unknown_names)
         sentences.append(catalogue.say("values_beyond_unknown", names=names))
     return sentences
+
+
+def measures_with_clipping(release: Release) -> frozenset[str]:
+    """Return the measures of which many values, or an unknown number, are clipped."""
+    estimates_of: dict[str, list[ClippedValues]] = {}
+    for estimate in release.clipped_values:
+        estimates_of.setdefault(estimate.measure, []).append(estimate)
+    return frozenset(
+        name
+        for name in clipped_measures(release.plan.workload)
+        if name not in estimates_of
+        or any(each.is_beyond and each.share > _FEW_CLIPPED_SHARE for each in estimates_of[name])
+    )
 
 
 def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: Catalogue) -> str:

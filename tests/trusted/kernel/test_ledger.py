@@ -59,7 +59,7 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(
         "The release requests epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
         "epsilon = 1/3 is left; "
         "that is epsilon = 1/6 too much. Nothing was spent. Plan with at most what is left, or "
-        "ask the data holder."
+        "ask the data holder to raise the budget (`leastnoise ledger change`)."
     )
 
     receipts.append(take(ledger))

@@ -627,14 +627,17 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
         advice = "Plan with at most what is left"
     return (
         f"{start} only {remaining} is left; that is {excess} too much. Nothing was spent. "
-        f"{advice}, or ask the data holder."
+        f"{advice}, or ask the data holder to raise the budget (`leastnoise ledger change`)."
     )
 
 
 def _advice_in_mu(request: Charge, available: Charge) -> str:
     """Return advice for a request that an (epsilon, delta) budget does not cover."""
     if not (available.epsilon or available.mu_squared):
-        return "Make no further release of this data set, or ask the data holder."
+        return (
+            "Make no further release of this data set, or ask the data holder to raise the budget "
+            "(`leastnoise ledger change`)."
+        )
     if request.has_own_delta and request.delta:
         return (
             "A release with its own delta (a search for categories, or data-dependent steps "
