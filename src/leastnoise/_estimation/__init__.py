@@ -29,7 +29,6 @@ from leastnoise._estimation._comparisons import (
     compare_releases,
     pair_covariances,
     possible_values,
-    shares,
     unit_of,
     with_sampling_error,
 )
@@ -129,6 +128,7 @@ from leastnoise._estimation._regression import (
     expected_slope_margins,
     regression,
 )
+from leastnoise._estimation._shares import shares
 from leastnoise._estimation._shrinkage import (
     HalvingTree,
     cheapest_bucket_starts,
