@@ -20,7 +20,8 @@ LINES = losses.lines_of(PAGE.read_text(encoding="utf-8"))
 COMPARED = ("identity", "workload", "hierarchy", "fourier", "fourier_even", "residual", "covering")
 
 
-def check(row):
+def assert_no_loss_above_claim(row):
+    """Check that no unit loses more than its claim: exact loss over claim is at most 1."""
     assert row.ratios
     assert max(row.ratios.values()) <= 1 + 1e-9
 
@@ -91,7 +92,7 @@ def test_missing_name_and_changed_share_are_detected():
 @pytest.mark.parametrize("strategy", sorted({*PLANNERS} - losses.TRIED_ELSEWHERE))
 def test_privacy_losses_match_the_claims(strategy):
     (row,) = itertools.islice(losses.strategies(FEW, [strategy]), 1)
-    check(row)
+    assert_no_loss_above_claim(row)
 
 
 @pytest.mark.parametrize("strategy", COMPARED)
@@ -113,7 +114,7 @@ def test_page_has_the_losses_of_a_strategy(strategy):
 def test_other_releases_lose_at_most_their_claim(rows, units):
     tried_rows = list(rows(units))
     for row in tried_rows:
-        check(row)
+        assert_no_loss_above_claim(row)
     assert stale(LINES, tried_rows) == []
 
 

@@ -32,14 +32,22 @@ def random_table(sizes, rows, seed=0, measure=None):
     return Table(domain, codes, values), codes, values
 
 
-def slow(codes, values, domain, attributes):
-    """Count in Python integers, row by row."""
+def count_in_python(codes, values, domain, attributes):
+    """Count or add up the rows of each cell in Python integers, row by row."""
     table = np.zeros([domain.kind(name).size for name in attributes], dtype=object)
     for row in range(len(next(iter(codes.values())))):
         table[tuple(codes[name][row] for name in attributes)] += (
             1 if values is None else int(values[row])
         )
     return table.reshape(-1).tolist()
+
+
+def marginal_lists(table, attribute_sets):
+    """Return each attribute set with the counts of its cells as a list."""
+    return [
+        (attributes, counts.tolist())
+        for attributes, counts in exact_marginals(table, attribute_sets)
+    ]
 
 
 REAL_BLOCK = _count._BLOCK
@@ -81,7 +89,7 @@ def test_counts_match_plain_python(sizes, rows, seed, picks, kind, limited):
     assert [attributes for attributes, _ in marginals] == attribute_sets
     for attributes, counts in marginals:
         assert counts.dtype == np.int64
-        assert counts.tolist() == slow(codes, amounts, table.domain, attributes)
+        assert counts.tolist() == count_in_python(codes, amounts, table.domain, attributes)
 
 
 @pytest.mark.parametrize(
@@ -139,22 +147,13 @@ def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
     attribute_sets = [
         pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)
     ]
-    expected = [
-        (attributes, counts.tolist())
-        for attributes, counts in exact_marginals(table, attribute_sets)
-    ]
+    expected = marginal_lists(table, attribute_sets)
     monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
-    assert [
-        (attributes, counts.tolist())
-        for attributes, counts in exact_marginals(table, attribute_sets)
-    ] == expected
+    assert marginal_lists(table, attribute_sets) == expected
 
     monkeypatch.setattr(_share, "CACHED_CELLS", 0)
     monkeypatch.setattr(_share, "LEAST_CELLS", 0)
-    assert [
-        (attributes, counts.tolist())
-        for attributes, counts in exact_marginals(table, attribute_sets)
-    ] == expected
+    assert marginal_lists(table, attribute_sets) == expected
 
 
 def test_counts_are_the_callers_to_change():

@@ -49,22 +49,31 @@ def rule_and_privacy(noise, k, neighbours, threshold, delta=Fraction(1, 2)):
     return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
 
 
-def law(rule, count, reach):
-    """Return the chances that a key stays out, and of each number from the threshold on."""
+def outcome_probabilities(rule, count, reach):
+    """Return the probabilities of the outcomes of a key with ``count`` units.
+
+    The first outcome is that the key stays out. The others are the noisy counts from the threshold
+    on, ``reach`` of them. A key without units always stays out.
+    """
     if count == 0:
         return np.eye(1, reach + 1)[0]
-    values = rule.threshold - count + np.arange(reach)
+    noise_values = rule.threshold - count + np.arange(reach)
     scale = float(rule.scale)
     if rule.noise is LAPLACE:
         p = math.exp(-1 / scale)
-        out = (1 - p) / (1 + p) * p ** np.abs(values)
+        found = (1 - p) / (1 + p) * p ** np.abs(noise_values)
     else:
-        out = ndtr((values + 0.5) / scale) - ndtr((values - 0.5) / scale)
-    return np.concatenate([[1 - out.sum()], out])
+        found = ndtr((noise_values + 0.5) / scale) - ndtr((noise_values - 0.5) / scale)
+    return np.concatenate([[1 - found.sum()], found])
 
 
-def changes(k, neighbours, counts):
-    """Return, for all neighbours, the numbers of the changed keys before and after."""
+def changes_of_neighbours(k, neighbours, counts):
+    """Return, for all neighbours, the counts of the changed keys before and after.
+
+    A unit has at most k keys. A key of the unit before is lost if only that unit has it; otherwise
+    its count falls from n + 1 to n, where n, from ``counts``, is the count without the unit. A key
+    of the unit after is new, or its count rises from n to n + 1.
+    """
     pairs = []
     for number_before, number_after in itertools.product(range(k + 1), repeat=2):
         if neighbours == "add_remove" and number_after:
@@ -83,21 +92,24 @@ def changes(k, neighbours, counts):
     return [pair for pair in pairs if pair]
 
 
-def loss(rule, pairs, reach):
+def exact_delta(rule, pairs, reach):
     """Return the exact delta at EPSILON of one pair of neighbours, in both directions."""
-    law_before = np.ones(1)
-    law_after = np.ones(1)
-    for before, after in pairs:
-        law_before = np.multiply.outer(law_before, law(rule, before, reach)).ravel()
-        law_after = np.multiply.outer(law_after, law(rule, after, reach)).ravel()
-    power = math.exp(EPSILON)
+    # The noise of keys is independent, so probabilities of joint outcomes are products.
+    before = np.ones(1)
+    after = np.ones(1)
+    for count_before, count_after in pairs:
+        key_before = outcome_probabilities(rule, count_before, reach)
+        key_after = outcome_probabilities(rule, count_after, reach)
+        before = np.multiply.outer(before, key_before).ravel()
+        after = np.multiply.outer(after, key_after).ravel()
+    factor = math.exp(EPSILON)
     return max(
-        np.maximum(law_before - power * law_after, 0).sum(),
-        np.maximum(law_after - power * law_before, 0).sum(),
+        np.maximum(before - factor * after, 0).sum(),
+        np.maximum(after - factor * before, 0).sum(),
     )
 
 
-def least_delta(rule, privacy):
+def least_proved_delta(rule, privacy):
     """Return the least delta that the bound accepts."""
     low = 0.0
     high = 1.0 - 2**-20
@@ -111,12 +123,14 @@ def least_delta(rule, privacy):
 @pytest.mark.parametrize(("noise", "k", "neighbours", "threshold"), RULES)
 def test_key_bound_is_close_above_the_exact_loss(noise, k, neighbours, threshold):
     rule, privacy = rule_and_privacy(noise, k, neighbours, threshold)
-    claimed = least_delta(rule, privacy)
+    claimed = least_proved_delta(rule, privacy)
     counts = (
         (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
     )
     reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
-    worst = max(loss(rule, pairs, reach) for pairs in changes(k, neighbours, counts))
+    worst = max(
+        exact_delta(rule, pairs, reach) for pairs in changes_of_neighbours(k, neighbours, counts)
+    )
 
     assert worst <= claimed * (1 + 1e-6)
     # Chances of the keys are added up, which at deltas like these is more than the chance of any:
@@ -169,7 +183,7 @@ def test_key_draws_follow_the_law_of_the_bound(noise, scale, count):
     privacy = Privacy(ApproxDP(10, "9/10"))
     search = KeySearch(attribute="agent", rule=rule, most=10**5)
     keys = search_texts(TEXTS, np.full(len(TEXTS), count), privacy, search)
-    expected = len(TEXTS) * law(rule, count, 12)
+    expected = len(TEXTS) * outcome_probabilities(rule, count, 12)
     frequencies = np.array(
         [
             len(TEXTS) - len(keys.keys),

@@ -1,5 +1,6 @@
 """How samplers combine their parts: exact weights, doubtful roundings and tails."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -53,6 +54,7 @@ def one_attempt(monkeypatch):
 
 
 def assert_law(law, p, q, values, weight, atol):
+    """Check that weighted values have the exact probabilities, up to three scales from 0."""
     reach = int(3 * p / q) + 2
     exact = np.diff(cumulative(law, p / q, np.arange(-reach - 1, reach + 1)))
     frequencies = [weight[values == z].sum() / weight.sum() for z in range(-reach, reach + 1)]
@@ -114,10 +116,10 @@ def test_rounding_agrees_with_rational_arithmetic(one_attempt):
             entropy=Script(words.tolist(), then=3),
         )
         for number, word, value in zip(k.tolist(), words.tolist(), values.tolist(), strict=True):
-            low = (Fraction(p, 8 * q) * (number + Fraction(word, TOP)) + Fraction(1, 2)).__floor__()
+            low = math.floor(Fraction(p, 8 * q) * (number + Fraction(word, TOP)) + Fraction(1, 2))
             high = Fraction(p, 8 * q) * (number + Fraction(word + 1, TOP)) + Fraction(1, 2)
             assert low <= value <= high
-            assert value == low or value == high.__ceil__() - 1
+            assert value == low or value == math.ceil(high) - 1
 
 
 def test_doubtful_rounding_draws_further_digits(one_attempt):
@@ -233,9 +235,10 @@ def test_far_multiple_of_2_64_is_not_zero(monkeypatch, one_attempt):
 @pytest.mark.parametrize("law", ["gaussian", "rounded"])
 @pytest.mark.parametrize("far", [0, 7, 100, 10**6])
 def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law, p, q, far):
+    """Values of parts beyond the table (8 scales) equal rational arithmetic, modulo 2^64."""
     parts = 8 if law == "rounded" or p >= 32 * q else 1
     k = 8 * parts + far
-    word = 0x0123_4567_89AB_CDEF
+    word = 0x0123_4567_89AB_CDEF  # the first 64 digits of x
     monkeypatch.setattr(_noise, "_draw_far_part", lambda parts, entropy: k)
     if far == 10**6:  # so many coins exp(-x) would take long to check one by one
         monkeypatch.setattr(
@@ -251,19 +254,22 @@ def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law
     )
     for row in range(3):
         if law == "rounded":
+            # The value is (k + x) / 8 of the scale p / q, rounded.
             x = Fraction(word, TOP)
-            exact = (Fraction(p, 8 * q) * (k + x) + Fraction(1, 2)).__floor__()
+            exact = math.floor(Fraction(p, 8 * q) * (k + x) + Fraction(1, 2))
             assert accepted[row]
         else:
-            exact = -(-k * p // (parts * q)) + int(j[row])
+            # The value is the j-th integer from k / parts of the scale p / q on. It is accepted if
+            # it is in part k, that is if x < 1.
+            exact = math.ceil(Fraction(k * p, parts * q)) + int(j[row])
             x = Fraction(exact * parts * q - k * p, p)
             assert accepted[row] == (x < 1)
         if accepted[row]:
             assert (int(values[row]) - (-exact if negative[row] else exact)) % TOP == 0
-            if far < 10**6:  # its coins are those of its part
-                assert probability[row] == pytest.approx(
-                    float(np.exp(-float(x * (2 * k + x)) / (2 * parts**2))), rel=1e-6
-                )
+            if far < 10**6:
+                # The coins correct the density from k^2 to (k + x)^2 in the exponent.
+                exponent = x * (2 * k + x) / (2 * parts**2)
+                assert probability[row] == pytest.approx(math.exp(-exponent), rel=1e-6)
 
 
 def test_whole_draws_through_the_tails():

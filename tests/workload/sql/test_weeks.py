@@ -25,6 +25,22 @@ ROWS = pd.DataFrame(
 )
 
 
+def assert_equals_reference(text, reference):
+    """Compare the answer to a statement with the answer of DuckDB to a reference."""
+    statements = read_statements(DOMAIN, [text], SqlSettings(today=TODAY))
+    (statement,) = over_common_domain(statements)
+    frame = pd.DataFrame(answer_statement(statement, ExactNumbers(ROWS, None)))
+    frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
+    answer = normalized_rows(frame)
+    with duckdb.connect(":memory:") as database:
+        database.register("frame", ROWS)
+        database.execute(
+            "CREATE TABLE t AS SELECT * REPLACE (CAST(visited AS DATE) AS visited) FROM frame"
+        )
+        expected = [tuple(map(normalize, row)) for row in database.execute(reference).fetchall()]
+    assert_rows_equal(answer, expected, is_ordered=False)
+
+
 @pytest.mark.parametrize(
     ("unit", "week"),
     [
@@ -37,11 +53,11 @@ ROWS = pd.DataFrame(
     ],
 )
 def test_weeks_begin_on_the_day_of_bigquery(unit, week):
-    check(
+    assert_equals_reference(
         f"SELECT DATE_TRUNC(visited, {unit}) AS week, COUNT(*) AS n FROM t GROUP BY 1",
         f"SELECT CAST({week} AS DATE) AS week, COUNT(*) AS n FROM t GROUP BY 1",
     )
-    check(
+    assert_equals_reference(
         f"SELECT COUNT(*) AS n FROM t WHERE visited >= DATE_TRUNC(CURRENT_DATE(), {unit})",
         "SELECT COUNT(*) AS n FROM t WHERE visited >= "
         + week.replace("visited", f"DATE '{TODAY}'").replace("DAY", "days"),
@@ -107,7 +123,7 @@ def test_weeks_begin_on_the_day_of_bigquery(unit, week):
     ],
 )
 def test_dates_of_other_databases_are_answered(text, reference):
-    check(text, reference)
+    assert_equals_reference(text, reference)
 
 
 @pytest.mark.parametrize("function", ["MODE()", "RANK()", "LISTAGG(age)"])
@@ -117,19 +133,3 @@ def test_ordered_aggregates_of_rows_are_refused(function):
         ln.InputError, match=r"Statement 1 \(line 1, column \d+\).*cannot be answered"
     ):
         ln.sql(DOMAIN, text)
-
-
-def check(text, reference):
-    """Compare the answer to a statement with the answer of DuckDB to a reference."""
-    statements = read_statements(DOMAIN, [text], SqlSettings(today=TODAY))
-    (statement,) = over_common_domain(statements)
-    frame = pd.DataFrame(answer_statement(statement, ExactNumbers(ROWS, None)))
-    frame = frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
-    answer = normalized_rows(frame)
-    with duckdb.connect(":memory:") as database:
-        database.register("frame", ROWS)
-        database.execute(
-            "CREATE TABLE t AS SELECT * REPLACE (CAST(visited AS DATE) AS visited) FROM frame"
-        )
-        expected = [tuple(map(normalize, row)) for row in database.execute(reference).fetchall()]
-    assert_rows_equal(answer, expected, is_ordered=False)
