@@ -128,6 +128,12 @@ def test_answer_gives_distributions(release_folder, run):
     assert last_ages == [("sex=F", 90, 1), ("sex=M", 90, 1)]
 
 
+def test_cells_take_several_names_in_one_option(release_folder, run):
+    together = answers(run, "--cells", "sex,age")
+    assert together == answers(run, "--cells", "sex", "--cells", "age")
+    assert len(together) == 2 * 74
+
+
 def test_answer_covers_cdfs_quantiles_and_means(release_folder, run):
     (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
     assert median["low"] <= 53 <= median["high"]

@@ -290,7 +290,8 @@ def _draw_bar(low: float, answer: float, high: float, axis_end: float) -> str:
     "--cells",
     multiple=True,
     metavar="NAME",
-    help="Split by every value of an attribute, or by every group of a level: store:region.",
+    help="Split by every value of an attribute, or by every group of a level: store:region. "
+    "Separate several names by commas, or repeat the option.",
 )
 @click.option(
     "--where",
