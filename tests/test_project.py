@@ -244,6 +244,47 @@ def test_incomplete_lists_of_attributes_are_detected(header, listed, complaints)
     )
 
 
+def misplaced_arguments(tree, exported_names):
+    """List private dataclasses and named tuples that check nothing and have a section Args."""
+    complaints = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef) or node.name in exported_names:
+            continue
+        declarations = [*node.decorator_list, *node.bases]
+        has_fields = any(
+            re.search("dataclass|NamedTuple", ast.unparse(each)) for each in declarations
+        )
+        methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+        has_checks = not methods.isdisjoint({"__init__", "__post_init__"})
+        if has_fields and not has_checks and "\nArgs:\n" in (ast.get_docstring(node) or ""):
+            complaints.append(f"{node.name} should list its fields under Attributes")
+    return complaints
+
+
+def test_fields_of_private_classes_are_listed_as_attributes():
+    import leastnoise
+
+    names = set(leastnoise.__all__)
+    found = {name_of(path): misplaced_arguments(parse(read(path)), names) for path in MODULES}
+    assert {name: complaints for name, complaints in found.items() if complaints} == {}
+
+
+@pytest.mark.parametrize(
+    ("header", "method", "is_refused"),
+    [
+        ("@dataclass\nclass A:", "columns", True),
+        ("class A(NamedTuple):", "columns", True),
+        ("@dataclass\nclass A:", "__post_init__", False),
+        ("@dataclass\nclass Exported:", "columns", False),
+        ("class A(B):", "columns", False),
+    ],
+)
+def test_fields_listed_as_arguments_are_detected(header, method, is_refused):
+    docstring = '    """Text.\n\n    Args:\n        x: one.\n    """\n'
+    tree = ast.parse(f"{header}\n{docstring}    x: int\n    def {method}(self): ...\n")
+    assert bool(misplaced_arguments(tree, {"Exported"})) == is_refused
+
+
 @pytest.mark.parametrize("package", ["", *TRUSTED_PACKAGES])
 def test_public_and_trusted_members_are_documented(
     package,

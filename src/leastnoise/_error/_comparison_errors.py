@@ -37,7 +37,7 @@ _MOST_ENTRIES = 2**24  # maximum number of entries of the matrix of differences 
 class PairCovariances:
     """Covariances between the answers of two products in the same group.
 
-    Args:
+    Attributes:
         measurements: the measurements of a release or a plan.
         covariance_of: the covariance of least squares for a measure; None for counts of rows.
         variances_of: the variances of a product's answers; 0 for public answers.

@@ -69,7 +69,7 @@ class ReleaseNames(NamedTuple):
 class ComparisonView:
     """The texts of a comparison in one language.
 
-    Args:
+    Attributes:
         comparison: the differences or the A/B test.
         catalogue: the texts of the language, with the display names of the first release.
         labels: short names of two releases; empty to take them from their titles.

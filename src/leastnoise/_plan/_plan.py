@@ -488,7 +488,7 @@ class AdaptivePlan(Plan):
     The plan's budget also pays for these values. The plan states no expected error, because the
     error depends on the data.
 
-    Args:
+    Attributes:
         adaptive: the steps, and the budget of each step.
         fallback: the measurements that are used if the data have no useful structure; None if the
             mechanism needs none.

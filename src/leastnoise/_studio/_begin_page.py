@@ -153,7 +153,7 @@ _INVENTED_ROWS = 10_000  # rows in charts that show margins before data are read
 class DataColumns:
     """The location of the data, and the names and types of their columns.
 
-    Args:
+    Attributes:
         name: the name of the data on pages.
         folder: the folder for the new spec, which is the folder of the data file or the current
             folder.
@@ -423,7 +423,7 @@ def _fill_template(template: Any, fields: Mapping[str, Any]) -> Any:
 class Question(NamedTuple):
     """A question of the form: one or more tables, or a statistic.
 
-    Args:
+    Attributes:
         kind: the kind of question, a key of ``_QUESTIONS``.
         groups: the attributes that split the table, each with its query set.
         of: the column whose sum or distribution is requested; empty if rows are counted.

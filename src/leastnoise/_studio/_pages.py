@@ -119,7 +119,7 @@ class RequestGuard:
 class Page(NamedTuple):
     """A page of the studio: its routes, and functions to open and close it.
 
-    Args:
+    Attributes:
         routes: the HTTP routes of the page.
         begin: called when the page is shown.
         close: called when another page is shown.

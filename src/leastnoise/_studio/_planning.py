@@ -201,7 +201,7 @@ class ComparedPlan(NamedTuple):
 class PlanningState:
     """The state that the planning page shows.
 
-    Args:
+    Attributes:
         number: the number of requests to the background process.
         draft: the current draft of the spec.
         plan: the plan of the draft, or a rescaled plan until the draft is planned; None if there is

@@ -70,7 +70,7 @@ class RowSetting:
 class PageRow:
     """A row of the planning page: a table, or tables that belong together.
 
-    Args:
+    Attributes:
         entry_number: the index of the [[workload]] table in the spec.
         workload_entry: this [[workload]] table; the keys that `RowSetting` determines are left out.
         products: the tables of the row.
@@ -109,7 +109,7 @@ class PageRow:
 class SpecDraft:
     """A spec with the changes that a user has made on the planning page.
 
-    Args:
+    Attributes:
         text: the text of the spec as it was opened.
         folder: the folder of the spec.
         rows: the rows of the page.

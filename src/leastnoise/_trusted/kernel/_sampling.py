@@ -170,7 +170,7 @@ _AMBIGUOUS_BYTE = 255  # the largest byte marks prefixes of several cells
 class Ratios:
     """Coins whose probabilities are fractions from 0 to 1 (B1).
 
-    Args:
+    Attributes:
         numerators: uint64, shape () or (count,); each is at most its denominator.
         denominators: uint64, shape () or (count,), from 1 to 2^56 - 1.
     """
@@ -202,7 +202,7 @@ class LazyReals:
 
     A binary digit is drawn only when it is needed.
 
-    Args:
+    Attributes:
         leading: the first 64 digits of each, a uint64 array of shape (count,).
     """
 
@@ -323,7 +323,7 @@ class CellTable:
 
     The thresholds are the values of its cumulative distribution function.
 
-    Args:
+    Attributes:
         cells: the cell of every 16-bit prefix of a uniform real; it is 255 if a threshold has the
             same prefix.
         leading: the first 64 binary digits of every threshold, increasing.

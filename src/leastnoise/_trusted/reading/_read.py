@@ -104,7 +104,7 @@ _P = ParamSpec("_P")
 class ReadRequest:
     """The attributes, measures and tables that a read must produce.
 
-    Args:
+    Attributes:
         attributes: the attributes to read; None for all attributes of the domain. No other
             attributes are read, and no row is dropped because of them.
         measures: the measures to read; None for all measures of the domain.
@@ -129,7 +129,7 @@ class ReadRequest:
 class PeriodFiles:
     """The names of the files that can have rows of the periods to be read (E16).
 
-    Args:
+    Attributes:
         along: the attribute whose cells are the periods.
         first: the first period that is read.
         end: the period after the last period that is read.

@@ -50,7 +50,7 @@ def checked_keys(description: str, value: object, allowed: Iterable[str]) -> dic
 class Level:
     """A public map from the cells of an attribute to groups.
 
-    Args:
+    Attributes:
         name: the name of the level, such as ``region``.
         labels: the names of the groups, in the order in which they first occur.
         cells: the number of the group of each cell, counted from 0. The cell ``other`` may be
