@@ -123,7 +123,7 @@ def test_search_without_strategy_ends_on_time(name):
         (
             "workload_even",
             mean_queries(SMALL, "pay", by=["a"]),
-            "strategies from papers are measured exactly as published",
+            "a strategy from a paper is used exactly as published",
         ),
     ],
 )

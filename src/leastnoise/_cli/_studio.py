@@ -13,7 +13,8 @@ from leastnoise._trusted.check import InputError
 def studio(path: Path | None) -> None:
     """Draft a spec, plan, or explore a release in the browser.
 
-    With a data file or without an argument, forms draft a spec from the names and types of columns.
+    With a data file or without an argument, the page has forms to draft a spec from the names and
+    types of columns.
     With a spec, the page shows how budget, targets, weights and tables change every margin. With
     the directory of a release, the page shows tables of any attributes and their charts. It also
     shows the exact error of any sum of their cells.

@@ -247,7 +247,7 @@ def r_squared_points(statistic: Statistic, scales: MomentScales) -> FloatArray:
 
 
 def _r_squared_at_scales(statistic: Statistic, scales: MomentScales) -> NumberAtScales:
-    """Return R^2 at public scales and its first derivatives."""
+    """Return R^2 as computed from public scales, and its first derivatives."""
     effects = standardised_effects(r_squared_points(statistic, scales))
     slopes = sum(
         2 * gradient.value[:, None, None] * gradient.derivatives for gradient in effects.gradients

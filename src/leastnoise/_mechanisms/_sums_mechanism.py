@@ -151,7 +151,7 @@ class RangeFinding(DataDependentFinding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedThresholdFinding(DataDependentFinding):
-    """Finding: values are clipped at a threshold, and groups omit buckets.
+    """Finding: values are clipped at a threshold, and each group has its own buckets.
 
     Buckets are ranges of values below the threshold.
 

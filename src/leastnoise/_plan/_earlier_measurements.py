@@ -285,8 +285,8 @@ def check_noise(release: EarlierRelease, noise: Noise) -> None:
     if release.measurements.noise is not noise:
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the noise of this plan, "
-            f"{noise.value}; it has {release.measurements.noise.value}. The intervals of an "
-            f"estimate from both are not known. {_ADVICE}"
+            f"{noise.value}; it has {release.measurements.noise.value}. Intervals "
+            f"cannot be computed for an estimate that combines two kinds of noise. {_ADVICE}"
         )
 
 

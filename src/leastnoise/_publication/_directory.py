@@ -102,7 +102,7 @@ class DraftDirectory:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["DraftDirectory | None"]:
-    """Open a draft like `open_draft`; if there is no target, yield None.
+    """Open a draft as `open_draft` does, or yield None if there is no target.
 
     Nothing is written if ``target`` is None.
     """

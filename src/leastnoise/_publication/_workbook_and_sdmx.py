@@ -476,7 +476,7 @@ def _complete_dimensions(
 ) -> tuple[Dimension, ...]:
     """Return a flow's dimensions, including those with one code for all answers.
 
-    If no other dimension has codes, the first dimension has a single code, for all rows. The
+    If no other dimension has a list of codes, the first dimension has one code, for all rows. The
     reference period that the options state comes last if no dimension has periods.
     """
     complete = [*dimensions]

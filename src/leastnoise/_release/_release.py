@@ -1174,8 +1174,8 @@ def _check_controlled_rounding(plan: Plan, tables: Sequence[Product], options: O
     if options.below is not None or options.suppresses_by_cv:
         raise InputError(
             "rounding = 'controlled' makes totals the sums of their parts. So an answer that is "
-            "left out could be computed from the others. Leave out below and suppress, or round to "
-            "the nearest."
+            "suppressed could be computed from the others. Remove the settings `below` and "
+            "`suppress`, or set rounding = 'nearest'."
         )
     if isinstance(plan, AdaptivePlan):
         raise InputError(

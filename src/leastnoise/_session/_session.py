@@ -778,8 +778,8 @@ def _finish_entry(
     if is_series_plan(text):
         if out is not None:
             raise InputError(
-                "A series must be published in its own directory, for which it was paid. Leave out "
-                "the other directory."
+                "A series must be published in the directory that was named when it was paid for. "
+                "Leave out the other directory."
             )
         directories = finish_series(ledger, entry)
         return FinishedRelease(

@@ -57,7 +57,7 @@ def counts_and_sums(planner: Planner, problem: PlanningProblem) -> Strategy:
             counts and as sums.
     """
     if not planner.automatic:
-        raise NotApplicable("strategies from papers are measured exactly as published")
+        raise NotApplicable("a strategy from a paper is used exactly as published")
     measures = problem.workload.counted_sums
     if not measures:
         raise NotApplicable("no table has both counts and sums of one measure")

@@ -131,7 +131,7 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function that estimates the error of a part.
+    """Return a function that estimates the error of a strategy for some products.
 
     The argument of the function has a flag for each product. Cells that are in the same queries are
     merged first. The returned errors are powers of the errors, such that the results for two tables

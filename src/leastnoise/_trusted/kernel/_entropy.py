@@ -1,4 +1,4 @@
-"""Provide random bits; a paid series uses only bits of the operating system."""
+"""Provide random bits; paid noise uses only bits from the operating system."""
 
 import os
 from typing import Protocol

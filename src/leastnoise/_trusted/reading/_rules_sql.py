@@ -347,7 +347,7 @@ def _key_text(
     """Return SQL for the key of a value: its text, or NULL if it has no key.
 
     ``value`` is a text without zeros after a point; `prepare_value` makes it. The result is None if
-    a spelling of nulls has unusual characters.
+    one of the texts that mean null has unusual characters.
     """
     nulls = sorted(null_keys(reading))
     if not all(map(_PLAIN.fullmatch, nulls)):
