@@ -19,8 +19,7 @@ PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _EPOCH = dt.date(1970, 1, 1)
-# 1970-01-01 was a Thursday
-_MONDAY = 3
+_EPOCH_WEEKDAY = 3  # Thursday, counted from Monday = 0
 # For each kind of period, the coarser periods that always contain it completely.
 _COARSER = {
     "year": (),
@@ -241,8 +240,8 @@ def period_of(hour: Any, by: str) -> Any:
     day = hour // 24
     if by in ("week", "weekday"):
         if by == "week":
-            return (day + _MONDAY) // 7
-        return (day + _MONDAY) % 7
+            return (day + _EPOCH_WEEKDAY) // 7
+        return (day + _EPOCH_WEEKDAY) % 7
     if by in ("hour", "hour_of_day"):
         return hour if by == "hour" else hour % 24
     if by == "day":
@@ -269,10 +268,10 @@ def _first_hour(period: int, by: str) -> int:
         months = period * {"year": 12, "quarter": 3, "month": 1}[by]
         return (dt.date(1970 + months // 12, months % 12 + 1, 1) - _EPOCH).days * 24
     return {
-        "week": (period * 7 - _MONDAY) * 24,
+        "week": (period * 7 - _EPOCH_WEEKDAY) * 24,
         "day": period * 24,
         "hour": period,
-        "weekday": (period - _MONDAY) * 24,
+        "weekday": (period - _EPOCH_WEEKDAY) * 24,
     }.get(by, period)
 
 

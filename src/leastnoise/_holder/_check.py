@@ -49,6 +49,22 @@ _NOT_TEXT = (
     "bytes that are not text in this encoding: state another encoding, such as [source] "
     'encoding = "cp1252"'
 )
+# Each text is one line of the page.
+_MARK = "PRIVATE"
+_ADVICE = (
+    (
+        "These are exact counts of the data. Show them only to people who may see the data, and "
+        "publish none of them."
+    ),
+    (
+        "A category or a bound that you copy from this page is a release without payment. "
+        "Take them from a code list, a questionnaire,"
+    ),
+    (
+        'a law or an earlier publication. Or state outside = "other"; then the release estimates, '
+        "with noise, how many rows have other values."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,23 +473,6 @@ class _ColumnCounter:
             in_other_tables=bool(getattr(self._kind, "hidden", False)),
             **counts,
         )
-
-
-_MARK = "PRIVATE"
-_ADVICE = (
-    (
-        "These are exact counts of the data. Show them only to people who may see the data, and "
-        "publish none of them."
-    ),
-    (
-        "A category or a bound that you copy from this page is a release without payment. "
-        "Take them from a code list, a questionnaire,"
-    ),
-    (
-        'a law or an earlier publication. Or state outside = "other"; then the release estimates, '
-        "with noise, how many rows have other values."
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

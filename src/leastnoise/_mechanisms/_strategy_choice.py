@@ -4,6 +4,7 @@ Every applicable planner is tried, and the plan with the least expected error is
 read.
 """
 
+import gc
 import math
 import re
 import time
@@ -12,7 +13,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -204,7 +204,7 @@ class StrategyComparison(TabularMixin, tuple[Candidate, ...]):
         expected_errors = [
             None if tried.plan is None else tried.plan.expected_error() for tried in self
         ]
-        least = [
+        ratios_to_bound = [
             None if expected_error is None else expected_error.times_least
             for expected_error in expected_errors
         ]
@@ -217,7 +217,9 @@ class StrategyComparison(TabularMixin, tuple[Candidate, ...]):
                     for error in expected_errors
                 ]
             ),
-            "error_over_least": np.array([math.nan if ratio is None else ratio for ratio in least]),
+            "error_over_least": np.array(
+                [math.nan if ratio is None else ratio for ratio in ratios_to_bound]
+            ),
             "seconds": np.array([tried.seconds for tried in self]),
             "reason": np.array([tried.reason for tried in self], dtype=object),
         }
@@ -458,7 +460,7 @@ class _ResultsSoFar:
         ``gain`` is the relative gain of the squared error up to which a gain counts as almost
         nothing.
         """
-        if self.leave_no_gain(planner, noise, gain):
+        if self.gains_almost_nothing(planner, noise, gain):
             return message(_NEEDLESS, gain=f"{gain:.1%}")
         if self.is_far_behind(noise):
             return message(_FAR_BEHIND, times=f"{1 / _LARGEST_SEARCH_GAIN:g}")
@@ -473,7 +475,7 @@ class _ResultsSoFar:
         least = self.least[noise]
         return noise.norm == 1 and self.best < _LARGEST_SEARCH_GAIN * least < math.inf
 
-    def leave_no_gain(self, planner: Planner, noise: Noise, gain: float) -> bool:
+    def gains_almost_nothing(self, planner: Planner, noise: Noise, gain: float) -> bool:
         """Return whether a bound proves that a planner gains almost nothing.
 
         The lower bounds are valid for independent noise, and prove nothing about joint noise.
@@ -783,17 +785,17 @@ def _gc_paused() -> Iterator[None]:
     The millions of values of a large plan contain no cycles, and scanning them is slow.
     """
     # If several threads plan, the thread that stops the collector first also starts it again.
-    collects = isenabled()
-    disable()
+    collects = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         # Move the new values to the oldest generation, else each generation would scan them again.
-        if get_freeze_count() == 0:
-            freeze()
-            unfreeze()
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
         if collects:
-            enable()
+            gc.enable()
 
 
 def choose_plan(

@@ -136,11 +136,12 @@ def _tables_of_distances(
         for product in workload
         if product.measure == count_measures[measure]
     }
-    worth = width**2 / 2 + 2 * midpoint(bounds) ** 2
+    importance_factor = width**2 / 2 + 2 * midpoint(bounds) ** 2
     sums = workload.of(measure)
     return [
         _as_counts(
-            product, product.importance * worth + 2 * counted.get(product.table_key[1:], 0.0)
+            product,
+            product.importance * importance_factor + 2 * counted.get(product.table_key[1:], 0.0),
         )
         for product in sums
     ]
@@ -165,25 +166,25 @@ def _other_tables(problem: PlanningProblem, count_measures: _Counts) -> list[Pro
             if product.measure not in count_measures and product.table_key not in tables_known
         ]
     products: list[Product] = []
-    worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
+    combined_importance: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
         if product.measure not in count_measures and product.measure not in count_measures.values():
             products.append(product)
             continue
         count_measure = count_measures.get(product.measure, product.measure)
         if product.measure in count_measures:
-            often = midpoint(workload.domain.measure(str(product.measure)))
+            count_factor = midpoint(workload.domain.measure(str(product.measure)))
         else:
-            often = 1.0
+            count_factor = 1.0
         key = (count_measure, *product.table_key[1:])
-        worth[key] = (
+        combined_importance[key] = (
             product,
-            worth.get(key, (product, 0.0))[1] + product.importance * often**2,
+            combined_importance.get(key, (product, 0.0))[1] + product.importance * count_factor**2,
             count_measure,
         )
     return [
         _as_counts(product, importance, count_measure)
-        for product, importance, count_measure in worth.values()
+        for product, importance, count_measure in combined_importance.values()
         if importance > 0
     ] + products
 
@@ -318,14 +319,14 @@ def split_units_budget(
         root = 3
     else:
         root = 4
-    times: dict[str | None, float] = {}
+    weight_factors: dict[str | None, float] = {}
     for part in parts:
-        of = {block.measure for block in part.blocks}
+        measures_of_part = {block.measure for block in part.blocks}
         error = math.fsum(
             product.importance * covariances[product.measure].total(product)
             for product in problem.workload
-            if product.measure in of
+            if product.measure in measures_of_part
         )
         (price,) = parameters_by_name(cost(part)).values()
-        times |= dict.fromkeys(of, (error / float(price)) ** (1 / root))
-    return tuple((block, weight * times[block.measure]) for block, weight in blocks)
+        weight_factors |= dict.fromkeys(measures_of_part, (error / float(price)) ** (1 / root))
+    return tuple((block, weight * weight_factors[block.measure]) for block, weight in blocks)
