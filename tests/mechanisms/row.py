@@ -1,14 +1,18 @@
 """A row of the conformance kit of mechanisms, and some workloads."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._trusted.accounting import ZCDP, Budget, PureDP
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, queries
+
+ALL_BUDGETS = (PureDP("1/2"), ZCDP("1/8"), ApproxDP(1, "1e-6"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,22 +24,29 @@ class Row:
         strategy: by which it is asked for.
         workload: that it answers.
         table: rows over the workload's domain, not secret.
+        finding: the name of the class of the finding in which it ends for this table; every class
+            of ``findings`` needs a row.
         budgets: that it takes.
         refused: a workload that it refuses, and with which words; None if it refuses none that a
             domain can have.
         looks: whether it decides on the way what to measure.
         audited: the steps that its audit must look at; a mechanism that cannot be audited is not
             released.
+        leaves: the largest amount of each parameter of the budget that this branch may leave, such
+            as ``{"delta": Fraction("1e-6")}`` for Laplace noise within (epsilon, delta). Other
+            branches spend the whole budget.
     """
 
     mechanism: str
     strategy: str
     workload: Workload
     table: Table
-    budgets: tuple[Budget, ...] = (PureDP("1/2"), ZCDP("1/8"))
+    finding: str
+    budgets: tuple[Budget, ...] = ALL_BUDGETS
     refused: tuple[Workload, str] | None = None
     looks: bool = True
     audited: AbstractSet[str]
+    leaves: Mapping[str, Fraction | float] = field(default_factory=dict)
 
 
 def table_over(domain, values=None):

@@ -17,7 +17,8 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._session import outcome_from_json
-from leastnoise._trusted.accounting import Privacy, PureDP, charge_of_budget
+from leastnoise._texts import LANGUAGES, list_sentences, load_catalogue
+from leastnoise._trusted.accounting import Privacy, PureDP, parameters_by_name
 from leastnoise._trusted.check import BudgetError, InputError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from mechanisms.conformance import ROWS, Row
@@ -49,6 +50,12 @@ def plan_of(row, budget):
 def test_every_mechanism_has_a_row_and_every_name():
     assert {row.mechanism for row in ROWS} == {type(mechanism).__name__ for mechanism in MECHANISMS}
     assert {row.strategy for row in ROWS if row.looks} == set(BY_NAME)
+    for mechanism in MECHANISMS:
+        name = type(mechanism).__name__
+        findings = {finding.__name__ for finding in mechanism.findings} or {"Finding"}
+        assert {row.finding for row in ROWS if row.mechanism == name} == findings, (
+            f"Add a row for each finding of {name} to tests/mechanisms/rows_NAME.py."
+        )
     for row in ROWS:
         assert type(mechanism_for(row.strategy, row.workload)).__name__ == row.mechanism
 
@@ -76,20 +83,25 @@ def test_mechanism_attributes_need_no_plan(row):
     )
 
 
+def check_all_is_spent(row, left):
+    """Check that a row leaves no more of its budget than it states."""
+    for name, amount in parameters_by_name(left).items():
+        most = row.leaves.get(name, 0)
+        assert amount <= most, (
+            f"{row.mechanism} leaves {name} = {float(amount):.3g}; allowed: {float(most):.3g}. "
+            "A branch spends the whole budget, because a rest is wasted. If it cannot (Laplace "
+            "noise spends no delta), state the largest rest in the row: "
+            f"Row(..., leaves={{{name!r}: ...}})."
+        )
+
+
 @every_case
 def test_run_spends_exactly_its_declaration(row, budget):
     plan = plan_of(row, budget)
     series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).prepare(plan)(series)
     assert outcome.plan is plan
-    left = series.left()
-    if row.mechanism == "TruncatedSums":
-        assert str(left) == "nothing" or left.within(charge_of_budget(budget))  # no tail to count
-    elif row.mechanism == "SelectedQuantiles":
-        assert left.rho < 1e-6  # an epsilon is a root of rho, rounded down
-        assert left.epsilon < 1e-6  # and of many digits rounded down
-    else:
-        assert str(left) == "nothing"
+    check_all_is_spent(row, series.left())
     second_outcome = run(plan, row.table, 3)
     assert all(
         (values == second_values).all()
@@ -104,6 +116,11 @@ def test_run_spends_exactly_its_declaration(row, budget):
 @every_case
 def test_answers_have_stated_errors_after_reading(row, budget):
     outcome = run(plan_of(row, budget), row.table, 5)
+    finding = type(outcome.finding).__name__
+    assert finding == row.finding, (
+        f"The row of {row.mechanism} is for the branch {row.finding}, and its table leads to "
+        f"{finding}. Change the table, the budgets or the finding of the row."
+    )
     read_outcome = outcome_from_json(outcome.plan.to_json(), json.dumps(stored_outcome(outcome)))
     assert json.dumps(read_outcome.finding.facts()) == json.dumps(outcome.finding.facts())
     for product in row.workload:
@@ -115,6 +132,32 @@ def test_answers_have_stated_errors_after_reading(row, budget):
         assert (answers.values == read_answers.values).all()
         assert np.array_equal(answers.std, read_answers.std)
     assert outcome.finding.linear is (not row.looks or row.mechanism == "SelectedQuantiles")
+    for language in LANGUAGES:
+        check_texts(outcome, language)
+
+
+def check_texts(outcome, language):
+    """Check that the texts of a finding can be filled in from its values."""
+    catalogue = load_catalogue(language)
+    finding = outcome.finding
+    texts = [finding.executed_steps, *finding.uncovered_errors(outcome.plan.domain)]
+    for key, values in texts:
+        if key:
+            assert catalogue.say(key, **values)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_finding_has_its_texts(language):
+    """A report is written after the payment, so no text may be missing."""
+    keys = list_sentences(language)
+    for mechanism in MECHANISMS:
+        for finding in mechanism.findings:
+            missing = [key for key in finding.text_keys() if key not in keys]
+            assert not missing, (
+                f"{finding.__name__} of {type(mechanism).__name__} needs the texts {missing}. Add "
+                "them to src/leastnoise/_texts/locales/NAME.pot and, in the same folder, to "
+                "LANGUAGE/LC_MESSAGES/NAME.po."
+            )
 
 
 @every_row

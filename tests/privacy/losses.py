@@ -384,7 +384,8 @@ def mechanism_workloads():
             yield name, queries(LONG, b="prefix")
             yield name, queries(PLANE, a="prefix", b="prefix")
         else:
-            yield from ((name, row.workload) for row in ROWS if row.strategy == name)
+            workloads = dict.fromkeys(row.workload for row in ROWS if row.strategy == name)
+            yield from ((name, workload) for workload in workloads)
 
 
 def _run(name, workload, privacy):

@@ -514,6 +514,18 @@ def test_damaged_plans_are_refused_and_cost_nothing(tmp_path, workload, change, 
     assert not (tmp_path / "people.ledger").exists()
 
 
+def test_mechanism_without_texts_is_refused_and_costs_nothing(tmp_path, monkeypatch):
+    """The report is written after the payment, so missing texts are found before it."""
+    plan = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
+    monkeypatch.setattr(dawa.NoEmptinessFinding, "regime", "nowhere")
+    monkeypatch.setattr(dawa.NearlyEmptyFinding, "reading", "no_reading")
+    ledger = tmp_path / "people.ledger"
+    with pytest.raises(InputError, match=r"needs the texts regime_nowhere, no_reading, and .* not"):
+        ln.release(plan, people(CELLS), ledger=ledger, out=tmp_path / "out")
+    assert not ledger.exists()
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "options", [{"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}]
 )

@@ -307,6 +307,11 @@ class DataDependentFinding(Finding):
         """The catalogue key and values of the text that names the executed steps."""
         return f"regime_{self.regime}", asdict(self)
 
+    @classmethod
+    def text_keys(cls) -> tuple[str, ...]:
+        """Return the catalogue keys of the texts in a report on this finding."""
+        return f"regime_{cls.regime}", cls.interval, cls.reading, cls.uncovered_error
+
     # The same errors are uncovered in all domains.
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002
         """Return texts about errors that the intervals do not include."""

@@ -197,6 +197,11 @@ class SelectedQuantilesFinding(DataDependentFinding):
         """An empty text, because the plan already states all steps."""
         return "", {}
 
+    @classmethod
+    def text_keys(cls) -> tuple[str, ...]:
+        """Return the catalogue key of the text on intervals, the only text."""
+        return (cls.interval,)
+
     # No error is uncovered on any domain.
     def uncovered_errors(self, domain: Domain) -> list[CatalogueText]:  # noqa: ARG002
         """Return no text, because the intervals include all errors."""

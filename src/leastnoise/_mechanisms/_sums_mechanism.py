@@ -93,7 +93,7 @@ def _describe_omitted_values(
     amounts = {name: Fraction(end * unit) for name, end in limits.items()}
     return [
         (
-            finding.regime,
+            finding.uncovered_error,
             {
                 "name": finding.measure,
                 **amounts,
@@ -126,6 +126,7 @@ class RangeFinding(DataDependentFinding):
     regime = "bucketed"
     answers_new_questions = False  # other queries would need the omitted values
     reading = "aware_reading_bucketed"
+    uncovered_error = "bucketed"
 
     measure: str
     attribute: str
@@ -167,6 +168,7 @@ class GroupedThresholdFinding(DataDependentFinding):
     regime = "grouped"
     answers_new_questions = False  # other queries would need the omitted values
     reading = "aware_reading_grouped"
+    uncovered_error = "grouped"
 
     measure: str
     attribute: str
@@ -201,6 +203,7 @@ class ThresholdFinding(DataDependentFinding):
     regime = "truncated"
     answers_new_questions = False  # other queries would need the unclipped values
     reading = "aware_reading_truncated"
+    uncovered_error = "truncated"
 
     measure: str
     attribute: str

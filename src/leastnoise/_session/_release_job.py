@@ -77,6 +77,7 @@ from leastnoise._session._guard_counts import (
     unit_total_measures,
 )
 from leastnoise._session._payments import IN_MEMORY, is_expired, locate_data, payment_run
+from leastnoise._texts import has_text
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, one_of
@@ -207,6 +208,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
             bytes_needed=room,
             description=f"categories of {plan.attribute!r}",
         )
+    _check_texts(plan)
     description = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
     return ReleaseJob(
         plan=plan,
@@ -215,6 +217,22 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
         bytes_needed=ledger_bytes_needed(plan),
         description=description,
     )
+
+
+def _check_texts(plan: Plan) -> None:
+    """Raise InputError if the report on a release would lack a text.
+
+    The report is written after the payment, so this check comes before it.
+    """
+    keys = [key for finding in mechanism_of(plan).findings for key in finding.text_keys()]
+    missing = [key for key in dict.fromkeys(keys) if not has_text(key)]
+    if missing:
+        raise InputError(
+            f"The report on a release with {plan.strategy} needs the texts {', '.join(missing)}, "
+            "and the catalogues of this installation do not have them. Add them to a template "
+            "_texts/locales/*.pot and its translations, or choose another strategy. The release "
+            "was not paid."
+        )
 
 
 def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:

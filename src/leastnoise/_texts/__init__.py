@@ -64,4 +64,4 @@ from leastnoise._texts._names import (
     names_in,
     text_in,
 )
-from leastnoise._texts._translations import LANGUAGES, LOCALES, list_sentences
+from leastnoise._texts._translations import LANGUAGES, LOCALES, has_text, list_sentences

@@ -68,6 +68,11 @@ def find_text(key: str, language: str) -> Text:
     return Text(forms, c2py(catalogue.plural_expr))
 
 
+def has_text(key: str) -> bool:
+    """Return whether a domain has a text of a key."""
+    return any(key in _read_templates(domain) for domain in DOMAINS)
+
+
 def translate_template(template: str, language: str) -> str | None:
     """Return the translation of an error message's template, or None."""
     translation = _read_catalogue(language, FAULTS).get(template)
@@ -102,7 +107,10 @@ def _find_template(key: str) -> tuple[str, "Message"]:
         message = _read_templates(domain).get(key)
         if message is not None:
             return domain, message
-    raise KeyError(key)
+    raise KeyError(
+        f"no catalogue has the text {key!r}: add it to a template locales/*.pot, and its "
+        "translation to locales/LANGUAGE/LC_MESSAGES/*.po"
+    )
 
 
 @cache

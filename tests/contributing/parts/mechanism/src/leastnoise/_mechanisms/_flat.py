@@ -11,12 +11,18 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._error import block_variance
-from leastnoise._estimation import BucketExpansion, Estimator, Outcome, join_observations
+from leastnoise._estimation import (
+    BucketExpansion,
+    DataIndependentEstimate,
+    Estimate,
+    Estimator,
+    Outcome,
+    join_observations,
+)
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
-    NoStructureFinding,
     Run,
 )
 from leastnoise._mechanisms._strategy_choice import Search, noise_kinds
@@ -49,11 +55,23 @@ class Flat(DataDependentFinding):
         return BucketExpansion.of(observation)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uneven(DataDependentFinding):
+    """Cells differ, so all are measured; answers come from least squares."""
+
+    regime = "uneven"
+    uncovered_error = "aware_independent"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Return the least squares estimator."""
+        return DataIndependentEstimate(Estimate(observation))
+
+
 class FlatOrNot(Mechanism):
     """The mechanism for counts along one attribute that may not depend on it."""
 
     names = (STRATEGY,)
-    findings = (Flat, NoStructureFinding)
+    findings = (Flat, Uneven)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Return the plan: the steps and their parts of the budget."""
@@ -100,7 +118,7 @@ class FlatOrNot(Mechanism):
             return Outcome(
                 plan,
                 join_observations([first, second], plan.privacy),
-                NoStructureFinding(test=test),
+                Uneven(test=test),
             )
 
         return run
