@@ -154,6 +154,12 @@ images: env  ## make the pictures of the documentation again; needs chromium
 	@$(BIN)/python docs/images/gallery.py
 	@$(BIN)/python docs/images/budget.py
 
+# make charts NAME=bars
+.PHONY: charts
+charts: env  ## the pictures of one chart's tests, as SVG files in build/charts: NAME=...
+	@test -n "$(NAME)" || { echo "say which: make charts NAME=bars" >&2; exit 2; }
+	@PYTHONPATH=tests:. $(BIN)/python -m charts.draw "$(NAME)"
+
 demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
 	@$(BIN)/leastnoise demo
 

@@ -13,6 +13,7 @@ import pytest
 
 from charts.axes import AXES, REGION, SEX, STORE, cells, months, names, pictures, up_to
 from charts.axes import picture as example_picture
+from charts.draw import draw
 from leastnoise._charts import (
     CHARTS,
     Axis,
@@ -113,6 +114,13 @@ def test_every_chart_is_tried_and_is_the_one_meant():
     assert draw_chart(example_picture((STORE, up_to("income", 5, 10)))) is None
     # Lines are thinned out, however many cells there are.
     assert choose_chart(example_picture((up_to("income", 5, 1000),)), 10).name == "lines"
+
+
+def test_pictures_of_one_chart_are_drawn_to_a_folder(tmp_path):
+    paths = draw("bars", tmp_path)
+    assert len(paths) == len(AXES["bars"])
+    for path in paths:
+        assert parse_svg(path.read_text(encoding="utf-8")).tag.endswith("svg")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -126,7 +126,21 @@ class Mechanism(Protocol):
     def prepare(self, plan: Plan) -> Run:
         """Check a plan before payment, and return the function that runs it.
 
-        The plan may come from a file.
+        The plan may come from a file, so nothing in it can be relied on. After the payment, no step
+        may fail. Check here:
+
+        - the workload and the budget, as in `plan`;
+        - the steps: `require_details` compares them with the steps that this version plans, and
+          checks that there is a fallback and a reference. A plan without a fallback compares them
+          itself;
+        - the fallback: `reference_measurements` returns it. The series refuses measurements of
+          another domain, or that cost more than is left;
+        - that the noise of each possible step is above zero, and that the grids of measurements
+          that are joined have no overflow.
+
+        Raises:
+            InputError: the plan cannot be carried out. The message says what to do, such as "Make
+                the plan again; nothing was spent."
         """
 
     def explain(self, plan: Plan) -> Explanation:
