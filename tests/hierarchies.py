@@ -6,7 +6,7 @@ PLACES = [f"{state}{county}{place}" for state in "12" for county in "123" for pl
 
 
 def domain_spec(ages, level, width):
-    """The domain in TOML: places, sexes and ages from 0, with a level of ages of this width."""
+    """Return the domain in TOML: places, sexes, and ages from 0 with a level of this width."""
     return f"""
 [domain.place]
 categories = {PLACES}
@@ -24,5 +24,5 @@ levels.{level} = {{ width = {width} }}
 
 
 def draw_places(generator, rows):
-    """A place for each row; a few places have most of the rows."""
+    """Return a place for each row; a few places have most of the rows."""
     return generator.choice(PLACES, rows, p=generator.dirichlet(np.full(len(PLACES), 0.3)))

@@ -46,7 +46,7 @@ def simulations(measurements, table, count, seed):
 
 
 def exact_answers(measurements, table):
-    """The answers of each block, flat and without noise."""
+    """Return the answers of each block without noise, as flat arrays."""
     answers = dict(_measurement.exact_answers(measurements, table))
     return [answers[at].ravel() for at in range(len(measurements.blocks))]
 

@@ -102,5 +102,5 @@ AXES |= {
 
 
 def pictures():
-    """The name of the chart and a picture that it must draw."""
+    """Return the name of the chart and a picture that it must draw."""
     return [(name, picture(axes)) for name, rows in AXES.items() for axes in rows]

@@ -47,7 +47,8 @@ def visits(folder):
     return folder
 
 
-def answers(folder):
+def read_answers(folder):
+    """Return the text of the file of answers in a folder."""
     (file,) = (folder / "out/answers").glob("*.csv")
     return file.read_text(encoding="utf-8")
 
@@ -83,7 +84,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
     ]
     assert str(ledger.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
     assert ledger.left().epsilon == 0
-    lines = answers(visits).splitlines()
+    lines = read_answers(visits).splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
     (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"][
         "searches"
@@ -150,7 +151,7 @@ def test_check_leaves_out_categories_not_found_yet(visits, run):
 def test_seeded_category_release_pays_and_writes_nothing(visits, run):
     run.succeeds("release", "spec.toml", "--out", "out", "--seed", "3")
     assert files(visits) == ["out", "people.csv", "people.toml", "spec.toml", "visits.csv"]
-    assert "wget" in answers(visits)
+    assert "wget" in read_answers(visits)
 
 
 BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"

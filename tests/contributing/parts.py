@@ -28,7 +28,7 @@ class Part:
 
     @property
     def touched(self):
-        """The paths of all files that are added or changed."""
+        """Return the paths of all files that are added or changed."""
         return [*self.files, *self.changes]
 
 

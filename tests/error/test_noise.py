@@ -8,8 +8,8 @@ from leastnoise._error import interval_multiplier, noise_variance
 from leastnoise._trusted.accounting import Noise
 
 
-def mass(mechanism, scale, z):
-    """Proportional to the probability of a number."""
+def relative_probability(mechanism, scale, z):
+    """Return a number that is proportional to the probability that the noise is z."""
     if mechanism is Noise.DISCRETE_LAPLACE:
         return math.exp(-abs(z) / scale)
     if mechanism is Noise.DISCRETE_GAUSSIAN:
@@ -23,7 +23,9 @@ def mass(mechanism, scale, z):
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.5, 1.0, 2.5, 7.9, 8.1, 40.0])
 @pytest.mark.parametrize("mechanism", Noise)
 def test_variance_is_the_second_moment(mechanism, scale):
-    points = [(z, mass(mechanism, scale, z)) for z in range(int(60 * scale) + 30, -1, -1)]
+    points = [
+        (z, relative_probability(mechanism, scale, z)) for z in range(int(60 * scale) + 30, -1, -1)
+    ]
     exact = (
         2 * sum(z**2 * m for z, m in points) / (2 * sum(m for _, m in points[:-1]) + points[-1][1])
     )
@@ -50,7 +52,7 @@ def test_multipliers_cover_their_level():
 @pytest.mark.parametrize("mechanism", Noise)
 def test_interval_of_one_count_covers_exactly(mechanism, scale):
     """Exact coverage is at most a tenth of a percent below the level."""
-    masses = {z: mass(mechanism, scale, z) for z in range(-400, 401)}
+    masses = {z: relative_probability(mechanism, scale, z) for z in range(-400, 401)}
     for level in (0.68, 0.8, 0.9, 0.95, 0.99):
         reach = math.floor(
             interval_multiplier(mechanism, level) * math.sqrt(noise_variance(mechanism, scale))

@@ -465,7 +465,7 @@ def arm_rows(size, seed=0):
 
 
 def share_of_covered_tables(tables, name, truth):
-    """The share of tables whose intervals all contain the truth."""
+    """Return the share of tables whose intervals all contain the truth."""
     held = [
         ((each[f"{name}_low"] <= truth) & (truth <= each[f"{name}_high"])).all() for each in tables
     ]

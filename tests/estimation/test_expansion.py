@@ -137,7 +137,7 @@ EVEN = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))
 
 @cache
 def expanded(mechanism):
-    """Of other noise each; all products are asked of the same."""
+    """Return expansions of 400 simulated releases of the same rows, which all tests share."""
     (plan,) = steps_of("buckets", mechanism)
     draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
     return [BucketExpansion.of(observation) for observation in draws]

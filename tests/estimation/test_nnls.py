@@ -121,12 +121,13 @@ def error_ratios(plan):
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
 
-    def ratio(operator):
+    def error_ratio(operator):
+        """Return the RMSE of queries after NNLS, divided by the RMSE before."""
         squared_before = (apply(operator, before) ** 2).mean()
         squared_after = (apply(operator, after) ** 2).mean()
         return float(np.sqrt(squared_after / squared_before))
 
-    return ratio(Identity(128)), ratio(AllRanges(128))
+    return error_ratio(Identity(128)), error_ratio(AllRanges(128))
 
 
 def test_nnls_helps_with_weak_and_strong_totals():

@@ -55,7 +55,7 @@ np.add.at(TRUTH, CODES, 1)
 
 
 def all_tables(cells):
-    """The tables of the spec from its cells."""
+    """Return the tables of the spec, computed from its cells."""
     state = cells.reshape(2, 12, 2, 6).sum(axis=(1, 3))
     county = cells.reshape(6, 4, 2, 2, 3).sum(axis=(1, 2, 4))
     return [cells, state, county, cells.sum(axis=(1, 2)), cells.sum()]
@@ -181,7 +181,8 @@ def test_measure_has_whole_units_that_add_up():
     assert "answer_top_down" in release.long("pandas").columns
 
 
-def check(facts):
+def check_top_down(facts):
+    """Check whether a plan with these public facts allows top-down answers."""
     check_options(plan_of(facts), ln.Options(top_down=True))
 
 
@@ -200,7 +201,7 @@ def check(facts):
 )
 def test_contradictory_public_facts_are_refused(facts, message):
     with pytest.raises(ln.InputError, match=message):
-        check(facts)
+        check_top_down(facts)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +224,8 @@ def test_tables_without_a_finest_one_are_refused(tables, message):
 def test_large_tables_are_refused_before_payment(monkeypatch):
     monkeypatch.setattr(f"{MODULE}.MOST_TOP_DOWN_CELLS", 287)
     with pytest.raises(ln.InputError, match="288 cells"):
-        check("")
+        check_top_down("")
     monkeypatch.undo()
     monkeypatch.setattr(f"{MODULE}.MOST_CELLS_ALONG", 5)
     with pytest.raises(ln.InputError, match="every attribute but the largest"):
-        check("")
+        check_top_down("")

@@ -20,8 +20,8 @@ from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 
 
-def shares(rows, *keys):
-    """Share of true answers inside, over the releases of each kind."""
+def mean_coverage(rows, *keys):
+    """Return the mean coverage by ``keys``, weighted by the number of releases."""
     shares_by_kind: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         shares_by_kind[tuple(row[key] for key in keys)].append(
@@ -46,7 +46,7 @@ def test_adaptive_intervals_cover_on_easy_and_hard_data(budget):
             )
         )
     # 4 to 10 releases each, whose answers share their noise
-    coverages = shares(rows, "strategy", "queries")
+    coverages = mean_coverage(rows, "strategy", "queries")
     assert {kind for _, kind in coverages} == set(ALONG)
     assert min(coverages.values()) > 0.88, coverages
 
@@ -59,7 +59,7 @@ def test_intervals_on_two_attributes_cover():
     }
     with quick_strategies():
         rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4), 3))
-    assert min(shares(rows, "queries").values()) > 0.88
+    assert min(mean_coverage(rows, "queries").values()) > 0.88
 
 
 def test_intervals_of_shrunk_cells_cover():
@@ -73,7 +73,7 @@ def test_intervals_of_shrunk_cells_cover():
         on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4, few=True), 3)
     )
     assert {row["regime"] for row in rows} >= {"blocks"}
-    assert min(shares(rows, "data", "queries").values()) > 0.9
+    assert min(mean_coverage(rows, "data", "queries").values()) > 0.9
 
 
 def test_sum_intervals_cover_their_target():
@@ -83,14 +83,14 @@ def test_sum_intervals_cover_their_target():
         cut = Case(
             group="", data={"log-normal": shapes["log-normal"]}, budget=PureDP("1/10"), trials=3
         )
-        assert min(shares(list(of_cut_values(cut, 3)), "queries").values()) > 0.8
+        assert min(mean_coverage(list(of_cut_values(cut, 3)), "queries").values()) > 0.8
         hidden = Case(
             group="",
             data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")},
             budget=PureDP("1/50"),
             trials=8,
         )
-        coverages = shares(
+        coverages = mean_coverage(
             [
                 row
                 for budget in (hidden.budget, ZCDP("1/1000"))
@@ -108,7 +108,7 @@ def test_sum_intervals_cover_their_target():
 def test_intervals_of_planners_and_functions_cover(budget):
     only = {budget: BUDGETS[budget]}
     rows = [*planners(only, 8, 5, ("identity",)), *functions(only, 8, 5, draws=19)]
-    coverages = {estimate: share for (estimate,), share in shares(rows, "estimate").items()}
+    coverages = {estimate: share for (estimate,), share in mean_coverage(rows, "estimate").items()}
     assert set(coverages) == {"unbiased", "cdf band", "quantile intervals", "means", "isotonic"}
     assert coverages["unbiased"] > 0.93
     assert min(coverages.values()) > 0.7, coverages  # eight bands: two may miss

@@ -40,8 +40,8 @@ def test_clustered_ranges_lie_about_five_centres():
     assert all(np.std(part) < 500 for part in np.split(middle, 5))
 
 
-def check(rows, mechanisms, out, progress):
-    """What holds for the rows, files and lines of both comparisons."""
+def check_comparison(rows, mechanisms, out, progress):
+    """Check the rows, files and lines of progress of a comparison."""
     for row in rows:
         assert row["ratio"] == row["dawa"] / row[row["best other"]]
         assert row["ratio to D"] == row["dawa"] / row["D"]
@@ -66,7 +66,9 @@ def test_histogram_comparison_writes_its_tables(tmp_path):
     assert [(row["records"], row["workload"]) for row in rows] == [
         (records, workload) for records in (688, 1000) for workload in dawa.WORKLOADS
     ]
-    check(rows, (*dawa.OUR_MECHANISMS, "D", "Identity", "EFPA"), tmp_path / "out", progress)
+    check_comparison(
+        rows, (*dawa.OUR_MECHANISMS, "D", "Identity", "EFPA"), tmp_path / "out", progress
+    )
 
 
 def test_table_comparison_writes_its_tables(tmp_path):
@@ -80,7 +82,7 @@ def test_table_comparison_writes_its_tables(tmp_path):
     assert [(row["data"], row["workload"], row["records"]) for row in rows] == [
         ("small", workload, 600) for workload in dawa_plane.WORKLOADS
     ]
-    check(
+    check_comparison(
         rows,
         ("dawa", "D", "Identity", "AGrid", "UGrid", "QuadTree", "Uniform"),
         tmp_path / "out",

@@ -16,12 +16,12 @@ from leastnoise._trusted.check import InputError
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-def silent(_):
-    """Report nothing."""
+def ignore_progress(_):
+    """Ignore the progress."""
 
 
 def test_all_ranges_give_the_published_errors():
-    rows = experiment.all_ranges_against_bound((64,), silent)
+    rows = experiment.all_ranges_against_bound((64,), ignore_progress)
     pure, gaussian = rows
     # Optima of docs/results/matrix-mechanism.md, four digits; ours must be at or below the
     # published optimum and above the bound.
@@ -33,7 +33,7 @@ def test_all_ranges_give_the_published_errors():
 
 
 def test_random_ranges_lie_between_bound_and_all_ranges():
-    rows = experiment.random_ranges(32, 1, silent, (256, 1024))
+    rows = experiment.random_ranges(32, 1, ignore_progress, (256, 1024))
     assert [row["ranges"] for row in rows[::2]] == [256, 1024]
     for row in rows:
         assert row["bound"] <= row["ours"] * (1 + 1e-9)
@@ -43,7 +43,7 @@ def test_random_ranges_lie_between_bound_and_all_ranges():
 @pytest.mark.slow
 def test_non_negative_inference_and_its_figure(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
-    rows = experiment.non_negative_inference(None, 64, 3, 0, silent)
+    rows = experiment.non_negative_inference(None, 64, 3, 0, ignore_progress)
     assert len(rows) == 12
     assert {row["data"] for row in rows} == {"generated"}
     for row in rows:

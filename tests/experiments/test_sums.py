@@ -22,8 +22,8 @@ FEW = mechanisms.PrefixSums(
 )
 
 
-def brute(column, edges, threshold, reading):
-    """Sums record by record: filter first, then cut."""
+def sums_below_edges(column, edges, threshold, reading):
+    """Add up the counted records below each edge, cut at the threshold."""
     counted = (
         column.values if reading == "records" else 800 * np.maximum(-(-column.values // 800), 1)
     )
@@ -34,10 +34,13 @@ def brute(column, edges, threshold, reading):
 @pytest.mark.parametrize("reading", mechanisms.READINGS)
 def test_clipped_sums_match_the_records(reading):
     cut_sums = COLUMN.cut_sums(FEW.edges, 70_000, reading)
-    assert np.cumsum(cut_sums).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
+    assert (
+        np.cumsum(cut_sums).tolist()
+        == sums_below_edges(COLUMN, FEW.edges, 70_000, reading).tolist()
+    )
     assert (
         COLUMN.answers(FEW, reading).tolist()
-        == brute(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
+        == sums_below_edges(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
     )
 
 
@@ -49,7 +52,7 @@ def test_sum_algorithms_are_unbiased_within_budget(name):
     assert float(((np.abs(rows.rows) / scales[:, None]).sum(axis=0) * limits).max()) <= 0.3
     sums = COLUMN.cut_sums(bins.edges, 70_000, "records")
     draws = rows.draw(sums, Fraction(3, 10), 4000, SeededEntropy(4))
-    exact = brute(COLUMN, FEW.edges[FEW.last], 70_000, "records")
+    exact = sums_below_edges(COLUMN, FEW.edges[FEW.last], 70_000, "records")
     # Three means of 4000 draws are within 5 standard errors; their standard deviations have
     # standard errors of 1.8%.
     std = draws.std(axis=0)
@@ -65,7 +68,7 @@ def test_single_queries_split_budget_and_filter_first():
         )[0]
         for seed in range(600)
     ]
-    exact = brute(COLUMN, FEW.edges[FEW.last], 800_000, "records")
+    exact = sums_below_edges(COLUMN, FEW.edges[FEW.last], 800_000, "records")
     # epsilon = 3 over 3 queries, nine tenths of each for its answer.
     expected = np.sqrt(2) * FEW.edges[FEW.last] / 0.9
     assert np.std(answers_of_runs, axis=0) == pytest.approx(expected, rel=0.25)
@@ -74,7 +77,7 @@ def test_single_queries_split_budget_and_filter_first():
         COLUMN, FEW, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1)
     )
     cut = [
-        brute(COLUMN, [edge], limit, "records")[0]
+        sums_below_edges(COLUMN, [edge], limit, "records")[0]
         for edge, limit in zip(FEW.edges[FEW.last], thresholds, strict=True)
     ]
     assert answers == pytest.approx(cut, abs=50_000)

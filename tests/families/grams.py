@@ -30,6 +30,6 @@ def cells_and_total(size):
 
 
 def permuted(gram, seed=0):
-    """The same with the cells in another order, given as a matrix."""
+    """Return a Gram matrix whose cells are in a random order."""
     order = np.random.RandomState(seed).permutation(gram.size)
     return dense_gram(gram.dense()[np.ix_(order, order)], gram.queries)

@@ -31,7 +31,7 @@ OPTIMA = [
 
 
 def optimum_of(gram, gap):
-    """The optimum and its error, which must be within the gap."""
+    """Return the optimum and its error, after a check that the error is within the gap."""
     optimum = optimal.fit_gaussian_optimum(gram, gap=gap)
     rmse = strategy_rmse(gram, optimum.matrix, 2)
     assert optimum.rmse_lower_bound <= rmse * (1 + 1e-9)

@@ -39,7 +39,7 @@ TREES = [
 
 
 def tree_of(tree, *, even=False):
-    """Random weights, of every level or of every node."""
+    """Return a tree whose levels (``even``) or nodes have random weights."""
     weights = np.rint(
         100 * np.sqrt(RNG.uniform(0.05, 4, len(tree.widths) if even else tree.rows))
     ).astype(int)

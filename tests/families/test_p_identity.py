@@ -88,8 +88,8 @@ REFERENCE = {
 }
 
 
-def rmse_of(gram, effort=1.0):
-    """The unit RMSE of the strategy that is found."""
+def rmse_of_fit(gram, effort=1.0):
+    """Return the unit RMSE of the fitted p-Identity strategy."""
     fitted = fit_p_identity(gram, effort=effort)
     return p_identity_rmse(gram, fitted.diagonal, fitted.rows)
 
@@ -115,7 +115,7 @@ def test_never_worse_than_cells_or_cells_and_total():
         np.eye(9)[:1],
     ):
         gram = dense_gram(workload.T @ workload, len(workload))
-        rmse = rmse_of(gram, effort=0.2)
+        rmse = rmse_of_fit(gram, effort=0.2)
         assert rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
         pairs = [
             strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1)
@@ -136,7 +136,7 @@ def test_never_above_a_tree_with_a_weight_a_level():
         dense_gram(some.T @ some, 20),
     ]
     for gram in [*grams, dense_gram(4 * blocks.T @ blocks + np.eye(24), 27)]:
-        assert rmse_of(gram, effort=0.3) <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
+        assert rmse_of_fit(gram, effort=0.3) <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
 
 def test_inverse_of_a_banded_matrix():
@@ -149,7 +149,7 @@ def test_inverse_of_a_banded_matrix():
 
 
 def test_one_cell_and_the_same_plan_twice():
-    assert rmse_of(prefix_gram(1)) == pytest.approx(1.0)
+    assert rmse_of_fit(prefix_gram(1)) == pytest.approx(1.0)
     first = fit_p_identity(all_ranges_gram(20), effort=0.3)
     assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
     np.testing.assert_array_equal(
@@ -198,7 +198,7 @@ def test_p_identity_refuses_invalid_arguments():
 def test_short_attribute_tries_one_row_more_or_less():
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published
     # CPS prefix sums need.
-    assert rmse_of(prefix_gram(100), effort=0.25) < 4.2062
+    assert rmse_of_fit(prefix_gram(100), effort=0.25) < 4.2062
 
 
 def test_bell_starts_reach_the_error_of_all_starts():
@@ -207,4 +207,4 @@ def test_bell_starts_reach_the_error_of_all_starts():
         (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),
     ):
         # The earlier figure is the best of all starts with all steps.
-        assert rmse_of(gram, effort=0.1) <= 1.002 * earlier
+        assert rmse_of_fit(gram, effort=0.1) <= 1.002 * earlier

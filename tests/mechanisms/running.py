@@ -7,24 +7,24 @@ from leastnoise._trusted.measurements import measurements_value
 
 
 def run(plan, table, entropy):
-    """By the mechanism that made it."""
+    """Return the outcome of a plan, carried out by its mechanism."""
     return runs(plan, table)(SeededEntropy(entropy) if isinstance(entropy, int) else entropy)
 
 
 def runs(plan, table):
-    """The same many times: the plan, which is public, is read and checked once."""
+    """Return a function that carries out a plan, which is checked only once, with given entropy."""
     run_steps = mechanism_of(plan).prepare(plan)
     contract = release_contract(plan)
     return lambda entropy: run_steps(UnpaidSeries(contract, table, entropy))
 
 
 def regime(outcome):
-    """The way to measure that was found."""
+    """Return the name of the way to measure that the mechanism chose."""
     return outcome.finding.facts()["regime"]
 
 
 def stored_outcome(outcome):
-    """What a release keeps of its measurements, beside the plan."""
+    """Return the parts of an outcome that a release stores in addition to the plan."""
     observation = outcome.observation
     return {
         "plan_digest": outcome.plan.digest(),

@@ -72,7 +72,7 @@ def random_plan(random, strategy):
 
 
 def random_table(random, domain, *, sums):
-    """Nobody, one, few or many rows: anywhere, all in one cell, or with a tail."""
+    """Return no, one, few or many rows: anywhere, all in one cell, or with a tail."""
     size = domain.kind("number").size
     rows = int(random.choice([0, 1, 30, 3000]))
     numbers = [

@@ -28,7 +28,7 @@ CASES = [(row, budget) for row in ROWS for budget in row.budgets]
 
 
 def name_of(parameter):
-    """Of a row or a budget, for the report."""
+    """Return the name of a row or of a budget in the report of pytest."""
     return (
         f"{parameter.mechanism} {parameter.strategy}"
         if isinstance(parameter, Row)

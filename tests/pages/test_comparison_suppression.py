@@ -60,7 +60,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def earlier():
-    """A release of another year, in which all groups of SIZES are large."""
+    """Return a release of another year, in which all groups of SIZES are large."""
     return publish(2, dict.fromkeys(SIZES, 200))
 
 

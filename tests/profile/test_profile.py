@@ -43,7 +43,7 @@ def pure(tmp_path_factory):
 
 
 def drafted(profile):
-    """The attributes of a drafted spec."""
+    """Return the attributes of a drafted spec."""
     domain: dict[str, Any] = tomllib.loads(profile.draft.read_text(encoding="utf-8"))["domain"]
     return domain
 

@@ -21,7 +21,7 @@ SEED = 3
 
 
 def unit_sizes(units=UNITS):
-    """Numbers of rows with a long tail: half of the units have one row."""
+    """Return numbers of rows with a long tail: half of the units have one row."""
     return np.minimum(np.random.default_rng(SEED).zipf(2.0, units), 5000)
 
 
@@ -34,7 +34,7 @@ def visits(units=UNITS):
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory):
-    """A seeded profile that takes max_rows from the histogram."""
+    """Return a seeded profile that takes max_rows from the histogram."""
     out = tmp_path_factory.mktemp("seeded") / "profile"
     return ln.profile(visits(), epsilon=4, out=out, unit="patient_id", seed=SEED)
 

@@ -196,7 +196,7 @@ def results_of(release):
 
 
 def axis_titles(chart):
-    """All titles of axes and legends in a chart in Vega-Lite."""
+    """Return all titles of axes and legends in a chart in Vega-Lite."""
     titles = set()
     if isinstance(chart, dict):
         title = chart.get("title")

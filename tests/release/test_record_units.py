@@ -67,7 +67,7 @@ def release(household_release):
 
 
 def distances(records, release):
-    """Differences over margins, of the tables that the records can answer."""
+    """Return differences over margins, for the tables that the records can answer."""
     ratios = {
         table.name: records.distance(table) / table.typical_margin for table in release.tables
     }

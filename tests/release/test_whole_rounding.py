@@ -133,7 +133,7 @@ LAND = {"place": ln.level("land")}
 
 
 def list_errors(rounded, cells):
-    """The largest difference of cells and of all their sums, with the places in two lands."""
+    """Return the largest absolute error of the cells, and of each kind of their sums."""
     differences = (rounded - cells).reshape(2, 2, 2, 2)
     axes = [axis for size in range(5) for axis in combinations(range(4), size)]
     # Lands are sums of places.

@@ -132,7 +132,7 @@ class Office:
 
     @property
     def charges(self):
-        """The charge of each release in rho."""
+        """Return the charge of each release in rho."""
         return [
             entry.charge.rho for entry in self.open_ledger().entries() if entry.kind == "release"
         ]

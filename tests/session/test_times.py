@@ -68,7 +68,7 @@ def clocks(path):
     return {clock.group().decode() for clock in matches}
 
 
-def check(marker, published):
+def check_times(marker, published):
     """Check all times in files and file system; report a file system without birth times."""
     assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
     assert older_than(marker, published) == []
@@ -101,7 +101,7 @@ def test_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     ln.release(PLAN, people(rows), ledger=tmp_path / "people.ledger", out=out, options=FORMATS)
     published = [out.parents[1], out.parents[0], out, *out.rglob("*")]
     assert len(published) > 8
-    check(first_draw, published)
+    check_times(first_draw, published)
 
 
 @few_and_many
@@ -128,7 +128,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
         ln.resume(ledger, source=people(rows))
     else:
         find()
-    check(first_draw, [out.parent, out, *out.rglob("*")])
+    check_times(first_draw, [out.parent, out, *out.rglob("*")])
 
 
 @few_and_many
@@ -148,7 +148,7 @@ def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first
         CliRunner().invoke(
             program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False
         )
-    check(first_draw, [*remaining, out, *out.rglob("*"), *exports])
+    check_times(first_draw, [*remaining, out, *out.rglob("*"), *exports])
 
 
 def test_older_directory_is_detected(tmp_path):

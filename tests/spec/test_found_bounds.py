@@ -66,11 +66,11 @@ def write(tmp_path):
     frame.to_csv(tmp_path / "visits.csv", index=False)
     file = tmp_path / "spec.toml"
 
-    def written(**settings):
+    def write_spec(**settings):
         file.write_text(SPEC.format(**STATED | settings), encoding="utf-8")
         return file
 
-    return written
+    return write_spec
 
 
 def bounds_of(spec):

@@ -63,7 +63,7 @@ COUNTS = {"sex": [int((sex == SEXES).sum()) for sex in "FM"], "region": [NORTH, 
 BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 
-def sums(answers, product):
+def public_sums(answers, product):
     """Return the public sums of a pair."""
     names = product.attributes
     cells = answers.reshape(product.shape)
@@ -90,7 +90,7 @@ def test_every_kind_of_answer_holds_public_sums(strategy, budget):
     )
     for table in release.tables:
         for kind in (table.answer, table.non_negative, table.integer, table.local):
-            for name, totals in sums(np.asarray(kind, dtype=float), table.product).items():
+            for name, totals in public_sums(np.asarray(kind, dtype=float), table.product).items():
                 assert totals == pytest.approx(COUNTS[name], abs=1e-4), (name, table.name)
         assert table.integer.dtype.kind == "i"
         assert min(table.non_negative.min(), table.local.min(), table.integer.min()) >= 0
@@ -185,7 +185,7 @@ def test_model_and_its_records_hold_public_sums(budget):
     (release,) = releases(plan, ROWS_OF, [4])
     assert release.finding.facts()["rows"] == ROWS
     for table in release.tables:
-        for name, totals in sums(table.answer, table.product).items():
+        for name, totals in public_sums(table.answer, table.product).items():
             assert totals == pytest.approx(COUNTS[name], abs=1e-4), table.name
     (sex,) = (
         release.outcome.estimator()
@@ -196,7 +196,7 @@ def test_model_and_its_records_hold_public_sums(budget):
     for times, rows in ((1, None), (2, 2 * ROWS)):
         records = make_records(release.outcome, rows)
         for product in plan.workload:
-            for name, totals in sums(records.counts(product), product).items():
+            for name, totals in public_sums(records.counts(product), product).items():
                 assert totals.tolist() == [times * count for count in COUNTS[name]]
     assert "The spec states these counts as public: sex; store:region" in " ".join(
         list_uncovered_errors(release)

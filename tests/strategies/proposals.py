@@ -37,12 +37,12 @@ def plan_of(name, workload, privacy):
 
 
 def error_of(name, workload, privacy):
-    """The total squared error that the plan of a planner promises."""
+    """Return the total squared error that the plan of a planner promises."""
     return plan_of(name, workload, privacy).expected_error().total_squared_error
 
 
 def total_squared_error(workload, plan):
-    """The sum over all queries of their importance times the variance of their answer."""
+    """Return the sum over all queries of importance times variance of the answer."""
     covariances = covariance_by_measure(workload, plan)
     return math.fsum(
         product.importance * covariances[product.measure].total(product) for product in workload
@@ -72,7 +72,7 @@ NLTCS = (2,) * 16
 
 
 def ways(count, *sizes):
-    """All tables of so many of the attributes."""
+    """Return all sets of attributes of the given sizes."""
     return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
 
 

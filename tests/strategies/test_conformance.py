@@ -64,8 +64,8 @@ def test_proposal_keeps_budget_and_promised_error(name, kind):
         )
 
 
-def forget(_=None):
-    """What planners found before: they search again."""
+def clear_planner_caches(_=None):
+    """Clear the caches of all planners, so that they search again."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("leastnoise._strategies", "leastnoise._families")):
             for value in vars(module).values():
@@ -75,7 +75,8 @@ def forget(_=None):
 @pytest.mark.parametrize("name", PLANNERS)
 def test_planner_proposes_the_same_twice(name):
     first_proposal, second_proposal = (
-        proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2))
+        proposed(name, WORKLOADS["prefix"], *NOISES["pure"])
+        for _ in map(clear_planner_caches, range(2))
     )
     assert (first_proposal and [weight for _, weight in first_proposal.blocks]) == (
         second_proposal and [weight for _, weight in second_proposal.blocks]

@@ -28,8 +28,8 @@ def problem(shape, targets):
     return closure, coefficients(closure, weights)
 
 
-def designed(closure, coefficient):
-    """The design, whose error must be that of the plain algebra."""
+def checked_design(closure, coefficient):
+    """Return the design, after a check of its error by plain algebra."""
     design = covering_design(closure, coefficient)
     assert design.weights.sum() == pytest.approx(1.0)
     eigenvalue = eigenvalues(closure, design.tables, design.weights)
@@ -68,7 +68,7 @@ def test_quadruples_join_three_points_once():
 
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
 def test_designs_reach_the_figures(shape, k, kind):
-    design = designed(*problem(shape, cube_workload(len(shape), k, kind)))
+    design = checked_design(*problem(shape, cube_workload(len(shape), k, kind)))
     assert 2 * design.error <= CUBES[shape, k, kind][2] * (1 + 1e-9)
 
 
@@ -94,15 +94,15 @@ def test_designs_are_no_worse_than_hdmm(shape, sizes, figure):
 
 
 def test_unequal_weights_and_constant_attributes_are_covered():
-    designed(*problem((2, 3, 1, 4), {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}))
-    assert designed(*problem((2, 3), [()])).tables == ((),)
+    checked_design(*problem((2, 3, 1, 4), {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}))
+    assert checked_design(*problem((2, 3), [()])).tables == ((),)
 
 
 def test_many_attributes_are_planned_on_the_hypergraph():
     targets = ways(30, 0, 1, 2, 3)
     closure, coefficient = problem((10,) * 30, targets)
     weights = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=30)
-    assert designed(closure, coefficient).error < 0.8 * weights.error
+    assert checked_design(closure, coefficient).error < 0.8 * weights.error
 
 
 def test_asymmetric_workload_gets_merged_tables():

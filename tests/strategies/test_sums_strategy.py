@@ -46,7 +46,7 @@ def noise_of(gram):
 
 
 def optimum(sums, limits, norm):
-    """Unit RMSE of the best strategy for sums under limits."""
+    """Return the unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
         gram = limited_gram(sums.gram(), limits)
         return strategy_rmse(gram, fit_gaussian_optimum(gram).matrix, 2)

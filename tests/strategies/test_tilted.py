@@ -23,7 +23,7 @@ from strategies.proposals import error_of, plan_of, proposal, tables, ways
 
 
 def tilted_rmse(workload):
-    """Root mean squared error of a query at privacy cost 1, of the plan."""
+    """Return the RMSE of a query in the plan of tilted spaces, at privacy cost 1."""
     return math.sqrt(error_of("tilted", workload, ZCDP("1/2")) / workload.rows)
 
 

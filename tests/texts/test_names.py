@@ -101,7 +101,7 @@ q9 = { en = "Households, where they live", de = "Haushalte nach Wohnort" }
 """
 
 
-def read(folder, text):
+def read_spec_text(folder, text):
     """Write a spec, and read it."""
     path = folder / "spec.toml"
     path.write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def publish(folder, text, out="out"):
             "w": rng.integers(1, 10, size),
         }
     )
-    spec = read(folder, text)
+    spec = read_spec_text(folder, text)
     plan = ln.plan(spec.workload, spec.planned_privacy, strategy="identity")
     return ln.release(plan, rows, seed=3, out=folder / out, options=spec.options)
 
@@ -569,7 +569,7 @@ def test_headings_without_names_are_columns(tmp_path):
 )
 def test_wrong_names_are_refused(tmp_path, names, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        read(tmp_path, f"{SPEC}\n[names]\n{names}\n")
+        read_spec_text(tmp_path, f"{SPEC}\n[names]\n{names}\n")
 
 
 def test_codes_may_be_spelled_as_languages(tmp_path):
@@ -578,9 +578,9 @@ def test_codes_may_be_spelled_as_languages(tmp_path):
 
 
 def test_language_of_a_spec_chooses_the_main_page(tmp_path):
-    spec = read(tmp_path, SPEC.replace("[output]", '[output]\nlanguage = "de"'))
+    spec = read_spec_text(tmp_path, SPEC.replace("[output]", '[output]\nlanguage = "de"'))
     assert spec.options.languages == ("de", "en")
-    only = read(tmp_path, SPEC.replace("[output]", '[output]\nlanguages = ["de"]'))
+    only = read_spec_text(tmp_path, SPEC.replace("[output]", '[output]\nlanguages = ["de"]'))
     assert only.options.languages == ("de",)
 
 
@@ -611,7 +611,7 @@ rows = "Fälle"
 [output]
 language = "de"
 """
-    spec = read(tmp_path, text)
+    spec = read_spec_text(tmp_path, text)
     catalogue = spec.options.catalogue()
     titles = [table_title(product, catalogue) for product in spec.workload.products]
     assert titles == [

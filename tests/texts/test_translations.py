@@ -14,7 +14,7 @@ TRANSLATED = LANGUAGES[1:]
 
 
 def read_messages(path):
-    """The messages of a catalogue by context and English text, in its order."""
+    """Return the messages of a catalogue by context and English text, in its order."""
     with path.open("rb") as file:
         return {(message.context, message.id): message for message in read_po(file) if message.id}
 
@@ -63,7 +63,7 @@ def test_key_has_one_domain():
 
 @pytest.fixture
 def polish(tmp_path, monkeypatch):
-    """A catalogue with three plural forms, a text that is fuzzy, and few texts in all."""
+    """Load a catalogue with three plural forms, a fuzzy text, and few texts in all."""
     catalogue = Catalog("pl")
     catalogue.add(
         ("one answer", "%(count)s answers"),

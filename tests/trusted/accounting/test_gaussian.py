@@ -26,7 +26,7 @@ SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]
 CASES = [(Fraction(e), Fraction(m)) for e in EPSILONS for m in SQUARES]
 
 
-def oracle(epsilon, square, digits=120):
+def delta_of_balle_and_wang(epsilon, square, digits=120):
     """Evaluate the formula of Balle and Wang; fewer than 30 of its digits cancel here."""
     with mp.workdps(digits):
         mu = mp.sqrt(mp.mpf(square.numerator) / square.denominator)
@@ -46,7 +46,11 @@ def test_delta_is_an_upper_bound_within_1e_15(epsilon, square, digits):
             assert mp.log(mp.mpf(computed.denominator)) > min(exponent, 6900)
         return
     with mp.workdps(digits):
-        ratio = mp.mpf(computed.numerator) / computed.denominator / oracle(epsilon, square, digits)
+        ratio = (
+            mp.mpf(computed.numerator)
+            / computed.denominator
+            / delta_of_balle_and_wang(epsilon, square, digits)
+        )
         assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
 
 
@@ -68,8 +72,8 @@ def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta):
     square = gaussian_mu_squared(eps, limit)
     with mp.workdps(120):
         target = mp.mpf(limit.numerator) / limit.denominator
-        assert oracle(eps, square) <= target
-        assert oracle(eps, square * (1 + Fraction(1, 10**12))) > target
+        assert delta_of_balle_and_wang(eps, square) <= target
+        assert delta_of_balle_and_wang(eps, square * (1 + Fraction(1, 10**12))) > target
     assert square.denominator & (square.denominator - 1) == 0
     assert square.numerator.bit_length() <= 44
 
@@ -134,7 +138,7 @@ def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits):
     with mp.workdps(120):
         assert (
             mp.mpf(str(low))
-            <= oracle(Fraction(epsilon), Fraction(square), 250)
+            <= delta_of_balle_and_wang(Fraction(epsilon), Fraction(square), 250)
             <= mp.mpf(str(high))
         )
 
@@ -158,7 +162,7 @@ def test_callers_decimal_context_has_no_influence():
 )
 def test_large_epsilon_delta_is_still_computed(epsilon, square):
     """Only the first of the two terms of the formula matters there."""
-    true = oracle(Fraction(epsilon), Fraction(square), 60)
+    true = delta_of_balle_and_wang(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
         computed = gaussian_delta(epsilon, square)
         assert 1 <= mp.mpf(computed.numerator) / computed.denominator / true <= 1 + mp.mpf("1e-14")

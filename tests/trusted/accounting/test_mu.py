@@ -142,18 +142,19 @@ def best_delta(
 ):
     """Return the largest P(S) - e^epsilon Q(S) of any adaptive choice of allowed releases."""
 
-    def value(charges, losses):
+    def largest_delta(charges, losses):
+        """Return the largest delta that follows these charges, at these losses so far."""
         best = np.maximum(0.0, -np.expm1(epsilon - losses))
         if len(charges) == depth:
             return best
         for amount, (chances, steps) in menu:
             if not is_allowed([*charges, amount]):
                 continue
-            later = value((*charges, amount), (losses[:, None] + steps[None, :]).ravel())
+            later = largest_delta((*charges, amount), (losses[:, None] + steps[None, :]).ravel())
             best = np.maximum(best, later.reshape(len(losses), -1) @ chances)
         return best
 
-    return float(value((), np.zeros(1))[0])
+    return float(largest_delta((), np.zeros(1))[0])
 
 
 E = Fraction(1, 2)

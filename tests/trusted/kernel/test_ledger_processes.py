@@ -51,7 +51,8 @@ def started(work):
     return result
 
 
-def refused(use):
+def refusal_of(use):
+    """Return the message of a call that the ledger refuses; None if it succeeds."""
     try:
         use()
     except (BudgetError, LedgerError) as error:
@@ -154,7 +155,7 @@ def test_killed_while_the_ledger_is_created(tmp_path):
 
     def look(n):
         file = tmp_path / str(n)
-        return refused(lambda: Ledger.open(file, timeout=0)) or str(
+        return refusal_of(lambda: Ledger.open(file, timeout=0)) or str(
             Ledger.open(file).left().epsilon
         )
 
@@ -209,7 +210,7 @@ def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger, tmp_path):
     def spend():
         mine = Ledger.open(mu_ledger.path, timeout=HANGS)
         count = 0
-        while not refused(lambda: hand_out(take_mu(mine, "1/12"), tmp_path / "handed")):
+        while not refusal_of(lambda: hand_out(take_mu(mine, "1/12"), tmp_path / "handed")):
             count += 1
         return count
 
@@ -227,7 +228,7 @@ def test_spenders_at_once_cannot_overspend(ledger, tmp_path):
         mine = Ledger.open(ledger.path, timeout=HANGS)
         count = 0
         os.read(begin, 1)  # until the parent has closed its end
-        while not refused(lambda: hand_out(take(mine, "1/12"), tmp_path / "handed")):
+        while not refusal_of(lambda: hand_out(take(mine, "1/12"), tmp_path / "handed")):
             count += 1
         return count
 
@@ -282,8 +283,8 @@ def test_read_only_ledger_makes_no_release(file_mode, folder_mode, expected_left
         if os.geteuid() == 0:
             os.setresuid(65534, 65534, 65534)
         return [
-            refused(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon),
-            refused(lambda: take(ledger)),
+            refusal_of(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon),
+            refusal_of(lambda: take(ledger)),
         ]
 
     try:
@@ -309,7 +310,7 @@ def test_full_disk_makes_no_release(ledger):
         messages = []
         for limit in (0, 600, size // 2, size):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            while not (message := refused(lambda: take(ledger, "1/99", output="o" * 9999))):
+            while not (message := refusal_of(lambda: take(ledger, "1/99", output="o" * 9999))):
                 paid += 1
             messages.append(message)
         return paid, messages

@@ -103,7 +103,7 @@ def row_outputs(plan, late, rows):
     return outputs(plan, late, [rows_present(rows, period) for period in range(PERIODS)])
 
 
-def loss(
+def joint_loss(
     plan,
     outputs_before,
     outputs_after,
@@ -171,12 +171,12 @@ def test_neighbouring_streams_lose_exactly_the_payment(noise, operator, late):
         return outputs_of_rows[rows]
 
     losses = {
-        loss(plan, outputs_of(before), row_outputs(plan, late, after))
+        joint_loss(plan, outputs_of(before), row_outputs(plan, late, after))
         for before, after in neighbours(late, with_removed=False)
         if len(before) < 2
     }
     losses |= {
-        loss(plan, outputs_of(before), row_outputs(plan, late, after))
+        joint_loss(plan, outputs_of(before), row_outputs(plan, late, after))
         for before, after in [*neighbours(late, with_removed=False)][::197]
     }
 
@@ -205,7 +205,7 @@ def test_stream_sums_and_counts_lose_exactly_the_payment(noise, operator, ends):
                     (period, group, start, end, amount),
                     (period, group, end, 99, corrected),
                 )
-                losses.append(loss(plan, before, row_outputs(plan, "drop", rows)))
+                losses.append(joint_loss(plan, before, row_outputs(plan, "drop", rows)))
 
     assert max(losses) == cost_of(plan)
 
@@ -252,7 +252,7 @@ def test_units_in_each_period_lose_the_payment(noise, operator):
     rows_of_a_unit = [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
     release_without = released([()] * PERIODS)
     losses = [
-        loss(plan, release_without, released(groups_by_period))
+        joint_loss(plan, release_without, released(groups_by_period))
         for groups_by_period in itertools.product(rows_of_a_unit, repeat=PERIODS)
     ]
 
@@ -264,7 +264,7 @@ def test_replaced_late_row_costs_up_to_twice():
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
     loss_of_replacement, *other_losses = (
-        loss(
+        joint_loss(
             plan,
             row_outputs(plan, "arrival", rows_before),
             row_outputs(plan, "arrival", rows_after),
@@ -294,7 +294,7 @@ def test_adaptive_later_data_stay_within_the_budget():
     )
 
     @functools.cache
-    def exact(*months):
+    def exact_outputs(*months):
         tables = [Table(domain, {"month": rows}, rows=len(rows)) for rows in months]
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
@@ -308,7 +308,7 @@ def test_adaptive_later_data_stay_within_the_budget():
         return -sum(
             abs(value - exact_value)
             for value, exact_value in zip(
-                at, exact((*rows, *added), tuple(second_rows)), strict=True
+                at, exact_outputs((*rows, *added), tuple(second_rows)), strict=True
             )
         ) / float(scale)
 

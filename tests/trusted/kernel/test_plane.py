@@ -29,7 +29,8 @@ SHAPES = [(1, 1), (1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (1, 5), (2, 5)]
 def all_partitions(tree):
     """Return every partition into blocks, as tuples of (level, block), once each."""
 
-    def of(level, block):
+    def partitions_of(level, block):
+        """Yield the partitions of a block of a level."""
         if level == len(tree.children):
             yield ((level, block),)
             return
@@ -38,11 +39,11 @@ def all_partitions(tree):
         if number > 1:
             yield ((level, block),)
         for parts in itertools.product(
-            *(list(of(level + 1, first + place)) for place in range(number))
+            *(list(partitions_of(level + 1, first + place)) for place in range(number))
         ):
             yield tuple(itertools.chain.from_iterable(parts))
 
-    return list(of(0, 0))
+    return list(partitions_of(0, 0))
 
 
 def cells_of(tree, level, block):

@@ -27,7 +27,7 @@ CELLS = 3
 LINE = Domain(age=Integers(0, 4), sex=["F", "M"])
 
 
-def loss(selection, tables_before, tables_after, distance):
+def largest_loss(selection, tables_before, tables_after, distance):
     """Return the largest log ratio of all choices together, for two tables of groups."""
     largest = 0.0
     for before, after in zip(tables_before, tables_after, strict=True):
@@ -38,7 +38,7 @@ def loss(selection, tables_before, tables_after, distance):
     return largest
 
 
-def changes(rows):
+def rows_of_units(rows):
     """Yield what at most ``rows`` rows can add to two groups of cells."""
     places = [(group, cell) for group in range(2) for cell in range(CELLS)]
     for number in range(rows + 1):
@@ -61,11 +61,11 @@ def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share):
     distance = rows if neighbours == "add_remove" else 2 * rows
     largest = 0.0
     for base in BASES:
-        tables = [base + added for added in changes(rows)]
+        tables = [base + added for added in rows_of_units(rows)]
         pairs = itertools.combinations(tables, 2)
         if neighbours == "add_remove":
             pairs = ((base, table_after) for table_after in tables[1:])
-        largest = max(largest, *(loss(selection, *pair, distance) for pair in pairs))
+        largest = max(largest, *(largest_loss(selection, *pair, distance) for pair in pairs))
 
     assert 0.5 * EPSILON < largest <= float(EPSILON) * (1 + 1e-9)
 

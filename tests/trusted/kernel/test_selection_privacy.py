@@ -26,7 +26,7 @@ PRIVACIES = [(neighbours, rows) for neighbours in ("add_remove", "replace") for 
 every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
 
 
-def changes(rows):
+def rows_of_units(rows):
     """Return what a unit of up to ``rows`` rows can add to four cells, nothing first."""
     units = itertools.chain.from_iterable(
         itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1)
@@ -57,7 +57,7 @@ def worst(
     """Return the largest loss over all pairs of neighbouring counts."""
     largest = 0
     for base in BASES:
-        laws = [law(tuple(np.add(base, added).tolist())) for added in changes(rows)]
+        laws = [law(tuple(np.add(base, added).tolist())) for added in rows_of_units(rows)]
         pairs = (
             itertools.combinations(laws, 2)
             if neighbours == "replace"

@@ -60,7 +60,8 @@ def step(budget, mechanism=Noise.DISCRETE_LAPLACE, **privacy):
     return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)
 
 
-def least(epsilon):
+def least_cost(epsilon):
+    """Return a selection of the partition of ages with the least cost."""
     return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
 
 
@@ -99,7 +100,7 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger):
     )
 
     with pytest.raises(InputError, match="read without the attribute 'age'"):
-        series.choose(least("1/4"))
+        series.choose(least_cost("1/4"))
     assert (series.left().epsilon, ledger.entries()) == (1, ())
 
 
@@ -116,7 +117,7 @@ def test_series_is_paid_before_its_first_step(ledger, monkeypatch):
     assert (entry.output, entry.description) == ("out", "two steps")
     assert ledger.left().epsilon == 0
 
-    series.choose(least("1/4"))
+    series.choose(least_cost("1/4"))
     observation = series.measure(step(PureDP("3/4")))
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
     assert len(ledger.entries()) == 1
@@ -135,7 +136,7 @@ def test_series_is_paid_before_its_first_step(ledger, monkeypatch):
         BudgetError,
         match=r"requests epsilon = 0\.1, but only epsilon = 0 of this release's budget is left",
     ):
-        series.choose(least("1/10"))
+        series.choose(least_cost("1/10"))
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         series.measure(step(PureDP("1/10")))
     assert word_counts == []
@@ -153,7 +154,7 @@ def test_steps_are_charged_in_the_budget_definition(
     budget, pure, remaining_budget, mechanism, expected_left
 ):
     series = UnpaidSeries(adaptive_contract(budget), TABLE, SeededEntropy(1))
-    series.choose(least(pure))
+    series.choose(least_cost(pure))
     series.measure(step(remaining_budget, mechanism))
     assert str(series.left()) == expected_left
 
@@ -162,7 +163,7 @@ def test_step_that_fails_stays_charged(monkeypatch):
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
     monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
-        series.choose(least("1/2"))
+        series.choose(least_cost("1/2"))
     assert series.left().epsilon == Fraction(1, 2)
 
 
@@ -219,7 +220,7 @@ def test_only_selections_of_the_kernel_are_drawn():
 
 def test_nothing_leads_from_a_series_to_the_rows():
     series = UnpaidSeries(adaptive_contract(), TABLE, SeededEntropy(1))
-    series.choose(least("1/4"))
+    series.choose(least_cost("1/4"))
     private_values = [
         reached
         for reached in reachable(series)
@@ -309,23 +310,23 @@ def test_two_threads_cannot_together_overspend(monkeypatch):
     gate = threading.Barrier(8)
     real = _series.unspent_charge
 
-    def slow(budget, spent_charge):
+    def slow_unspent_charge(budget, spent_charge):
         # Without a lock, another thread could run between check and charge.
         time.sleep(0.005)
         return real(budget, spent_charge)
 
-    monkeypatch.setattr(_series, "unspent_charge", slow)
+    monkeypatch.setattr(_series, "unspent_charge", slow_unspent_charge)
     successes: list[int] = []
 
-    def run():
+    def choose_at_once():
         gate.wait()
         try:
-            series.choose(least("1/3"))
+            series.choose(least_cost("1/3"))
             successes.append(1)
         except BudgetError:
             pass
 
-    threads = [threading.Thread(target=run) for _ in range(8)]
+    threads = [threading.Thread(target=choose_at_once) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -340,7 +341,7 @@ def test_forked_process_cannot_spend_again():
     child = os.fork()
     if child == 0:
         try:
-            series.choose(least("1"))
+            series.choose(least_cost("1"))
             os.write(writing, b"drawn")
         except InputError as error:
             os.write(writing, str(error).encode())
@@ -421,7 +422,7 @@ def test_gaussian_steps_share_out_their_mu_squared(tmp_path, monkeypatch):
         step(PureDP("1/100")),
         step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
         step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE),
-        least("1/100"),
+        least_cost("1/100"),
     ],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
@@ -443,7 +444,7 @@ def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path):
     (entry,) = book.entries()
     assert (entry.charge, entry.cost) == (Charge(mu_squared=MU_SQUARED), SeriesCost(budget))
 
-    series.choose(least("1/10"))
+    series.choose(least_cost("1/10"))
     remaining = MU_SQUARED - pure_mu_squared(Fraction(1, 10))
     assert series.left() == Charge(mu_squared=remaining)
     assert budget.without(Fraction(1, 10)) == GDP(remaining)

@@ -154,7 +154,8 @@ def first_blocks(plan, all_outputs):
     return np.concatenate([block for period in all_outputs for block in period[: len(plan.blocks)]])
 
 
-def loss(plan, outputs_before, outputs_after):
+def joint_loss(plan, outputs_before, outputs_after):
+    """Return the loss of all outputs: epsilon for Laplace, rho for Gaussian noise of scale 1."""
     shifts = first_blocks(plan, outputs_before) - first_blocks(plan, outputs_after)
     if plan.noise is Noise.DISCRETE_LAPLACE:
         return float(np.abs(shifts).sum())
@@ -241,7 +242,9 @@ def test_unit_in_a_series_loses_at_most_the_payment(most, per_period):
         for plan in plans:
             blocks = first_blocks(plan, outputs(plan, tables_of_last))
             assert (blocks == first_blocks(plan, outputs_by_stream[last])).all()
-            losses = [loss(plan, with_unit, without) for with_unit in outputs_by_stream.values()]
+            losses = [
+                joint_loss(plan, with_unit, without) for with_unit in outputs_by_stream.values()
+            ]
             shares.append(max(losses) / cost_of(plan))
 
     assert max(shares) <= 1 + 1e-9

@@ -58,35 +58,37 @@ def test_known_costs_of_limited_sums():
     far = Measure("pay", 0, 10**6)
     domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
 
-    def norm(*blocks, power=1):
+    def norm_of_blocks(*blocks, power=1):
         plan = Measurements(domain=domain, privacy=Privacy(ZCDP(1)), noise=GAUSSIAN, blocks=blocks)
         return column_norm(plan, power)
 
     steps = Limits([10, 200, 500], "b")
-    assert norm(Block((cells,), Fraction(100), "pay", steps)) == 5
-    assert norm(Block((cells,), Fraction(100), "pay", steps), power=2) == 25
-    assert norm(Block((cells,), Fraction(100), "pay", Limits([700]))) == 7
+    assert norm_of_blocks(Block((cells,), Fraction(100), "pay", steps)) == 5
+    assert norm_of_blocks(Block((cells,), Fraction(100), "pay", steps), power=2) == 25
+    assert norm_of_blocks(Block((cells,), Fraction(100), "pay", Limits([700]))) == 7
     # The block is summed over the attribute of the limits.
-    assert norm(Block((), Fraction(100), "pay", steps)) == 5
+    assert norm_of_blocks(Block((), Fraction(100), "pay", steps)) == 5
     # A prefix over three cells: a record of cell 0 enters three times, but with 10 units at most.
-    assert norm(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(
+    assert norm_of_blocks(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(
         30, 400, 500
     ) * Fraction(1, 100)
 
     weighted = Factor(("b",), Identity(3), np.array([60, 1, 1]))
-    assert norm(Block((weighted,), Fraction(100), "pay", steps)) == 6
+    assert norm_of_blocks(Block((weighted,), Fraction(100), "pay", steps)) == 6
     # Several blocks: the cells' sums are added up cell by cell.
-    assert norm(
+    assert norm_of_blocks(
         Block((weighted,), Fraction(100), "pay", steps), Block((cells,), Fraction(10), "pay", steps)
     ) == Fraction(55)
     assert (
-        norm(Block((Factor(("b",), Contrasts(3)),), Fraction(100), "pay", steps), power=2)
+        norm_of_blocks(Block((Factor(("b",), Contrasts(3)),), Fraction(100), "pay", steps), power=2)
         == Fraction(2, 3) * 25
     )
 
     joint = Factor(("a", "b"), Identity(6))
-    assert norm(Block((joint,), Fraction(100), "pay", steps)) == 5
-    assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
+    assert norm_of_blocks(Block((joint,), Fraction(100), "pay", steps)) == 5
+    assert norm_of_blocks(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(
+        4, 100
+    )
 
 
 def test_equal_blocks_are_found_by_measurements():

@@ -79,7 +79,8 @@ def merged():
     ]
 
 
-def expected(names):
+def expected_counts(names):
+    """Count the joined rows by pandas, by combination of values."""
     joined = merged().assign(year=lambda frame: frame["year"].clip(1980, 1989))
     return {
         key if isinstance(key, tuple) else (key,): number
@@ -150,7 +151,7 @@ def test_join_counts_match_pandas_merge(first_kind, second_kind, tmp_path, monke
         joined, DOMAIN, read_request=ReadRequest(usage=True), unit_column="patient", max_rows=400
     )
     names = ("dx", "sex", "year")
-    assert cells(table, names) == expected([*names])
+    assert cells(table, names) == expected_counts([*names])
     assert sum(open_content(table).values["weight"].tolist()) == round(
         2 * merged()["weight"].fillna(0).sum()
     )
@@ -256,7 +257,7 @@ def test_public_table_serves_any_unit():
     joined = ln.Joined(visits, PATIENTS, on=ON, public=True)
     # Rows without a key stay, with nulls, which drop them for their year.
     rows = cells(read(joined, DOMAIN), ("dx", "sex"))
-    assert rows == expected(["dx", "sex"])
+    assert rows == expected_counts(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
 
     unit = ln.Joined(

@@ -48,7 +48,7 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
     kind = ln.Dates("2024-01-01", "2024-03-31", by, zone=zone, outside=outside)
     encode = cell_encoder(kind)
 
-    def expected(stamp):
+    def expected_cell(stamp):
         day = stamp.date()
         hour = stamp.hour
         if not kind.start <= day <= kind.end:
@@ -59,15 +59,15 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
 
     aware = [stamp.replace(tzinfo=dt.UTC) for stamp in stamps]
     clocks = [stamp.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for stamp in aware]
-    assert encode(Column(stamps)).tolist() == [expected(stamp) for stamp in stamps]
+    assert encode(Column(stamps)).tolist() == [expected_cell(stamp) for stamp in stamps]
 
-    cells_of_clocks = [expected(stamp) for stamp in clocks]
+    cells_of_clocks = [expected_cell(stamp) for stamp in clocks]
     assert encode(Column(aware)).tolist() == cells_of_clocks
     assert encode(Column([stamp.isoformat() for stamp in aware])).tolist() == cells_of_clocks
     for unit in ("s", "ns"):
         array = np.array(stamps, dtype=f"M8[{unit}]")
         assert encode(Column(array, zoned=True)).tolist() == cells_of_clocks
-        assert encode(Column(array)).tolist() == [expected(stamp) for stamp in stamps]
+        assert encode(Column(array)).tolist() == [expected_cell(stamp) for stamp in stamps]
 
 
 def test_clock_changes_and_year_ends_are_read():

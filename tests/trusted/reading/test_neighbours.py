@@ -27,7 +27,10 @@ def test_added_unit_changes_its_rows_only(kind, tmp_path):
 
 
 def by_equality(data):
-    """Cache values by Python's equality, as an earlier version did."""
+    """Return the values that differ by Python's equality, and the place of each value.
+
+    An earlier version cached values in this way.
+    """
     if isinstance(data, np.ndarray):
         return list(data), None
     try:

@@ -50,8 +50,8 @@ def sales():
     return frame
 
 
-def answered(text, rows):
-    """The rows of a statement, with noise that a huge budget makes as good as none."""
+def rows_of_answer(text, rows):
+    """Return the rows of a statement; the budget is so huge that there is nearly no noise."""
     unit = {"unit": "customer"} if "DISTINCT" in text else {}
     workload = ln.sql(DOMAIN, text, **unit)
     strategy = "workload" if workload.rows == 1 else "identity"
@@ -148,7 +148,7 @@ ANSWERED = {
 
 @pytest.mark.parametrize("text", ANSWERED.values(), ids=ANSWERED)
 def test_statements_match_duckdb(sales, text):
-    answer = [tuple(map(normalize, row)) for row in answered(text, sales)]
+    answer = [tuple(map(normalize, row)) for row in rows_of_answer(text, sales)]
     expected = [tuple(map(normalize, row)) for row in duckdb.query(text).fetchall()]
     further = list(answer)
     for expected_row in expected:

@@ -142,7 +142,7 @@ def tables():
 
 
 def star_domain():
-    """The domain, in which each column of a dimension is a level of its key."""
+    """Return the domain, in which each column of a dimension is a level of its key."""
     attributes = {}
     for table, frame in dimensions().items():
         key, column = KEYS[table]
