@@ -155,7 +155,7 @@ def first_blocks(plan, all_outputs):
 
 
 def joint_loss(plan, outputs_before, outputs_after):
-    """Return the loss of all outputs: epsilon for Laplace, rho for Gaussian noise of scale 1."""
+    """Return the loss, epsilon or rho, of outputs in multiples of their scale."""
     shifts = first_blocks(plan, outputs_before) - first_blocks(plan, outputs_after)
     if plan.noise is Noise.DISCRETE_LAPLACE:
         return float(np.abs(shifts).sum())
