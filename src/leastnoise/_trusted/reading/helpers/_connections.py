@@ -1,6 +1,6 @@
 """Explain why a connection to PostgreSQL failed.
 
-This file need not be trusted: it only chooses among fixed sentences. These sentences may name
+This file is not trusted, because it only chooses among fixed sentences. These sentences may name
 parts of the URL, but never the password. They never quote the server's text, which may contain a
 query or a row.
 """
