@@ -208,7 +208,6 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
             bytes_needed=room,
             description=f"categories of {plan.attribute!r}",
         )
-    _check_texts(plan)
     description = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
     return ReleaseJob(
         plan=plan,
@@ -219,10 +218,11 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
     )
 
 
-def _check_texts(plan: Plan) -> None:
-    """Raise InputError if the report on a release would lack a text.
+def check_report_texts(plan: Plan) -> None:
+    """Raise InputError if the mechanism of a plan names a text that no catalogue has.
 
-    The report is written after the payment, so this check comes before it.
+    The report is written after the payment, so call this function before it. The function checks
+    the texts that `text_keys` of each finding lists.
     """
     keys = [key for finding in mechanism_of(plan).findings for key in finding.text_keys()]
     missing = [key for key in dict.fromkeys(keys) if not has_text(key)]
@@ -230,8 +230,8 @@ def _check_texts(plan: Plan) -> None:
         raise InputError(
             f"The report on a release with {plan.strategy} needs the texts {', '.join(missing)}, "
             "and the catalogues of this installation do not have them. Add them to a template "
-            "_texts/locales/*.pot and its translations, or choose another strategy. The release "
-            "was not paid."
+            "_texts/locales/*.pot and its translations, or choose another strategy. Nothing was "
+            "spent."
         )
 
 

@@ -68,6 +68,7 @@ from leastnoise._session._release_job import (
     ReleaseRequest,
     ReleaseResult,
     build_release_job,
+    check_report_texts,
     finish_paid,
     log_payment,
     publish,
@@ -351,6 +352,7 @@ def release(
         target = check_target(out)
     check_memory(plan, in_files=target is not None)
     if seed is not None:
+        check_report_texts(plan)
         entropy = _seeded_entropy(seed, ledger, "release")
         result = _simulate_release(job, source, entropy, options, target, row_progress(progress))
     else:
@@ -474,6 +476,8 @@ def _pay_and_release(job: ReleaseJob, request: _PaymentRequest) -> ReleaseResult
             return finished_release
         affordable_job = _affordable_job(ledger, job, request.share)
     plan = affordable_job.plan
+    if isinstance(plan, Plan):
+        check_report_texts(plan)
     check_search_datasets(request.options.searches, dataset)
     check_earlier_payments(plan, ledger, dataset)
     check_readable(plan, request.source)

@@ -210,8 +210,8 @@ class TimeRule:
             for allowed in units
         ):
             raise InternalError(
-                "counted_in must be None, 'excel', 'epoch_s', 'epoch_ms' or 'epoch_us'; please "
-                "report this."
+                "counted_in must be None, 'excel', 'epoch_s', 'epoch_ms' or 'epoch_us', and "
+                "century must be an integer; please report this."
             )
 
 

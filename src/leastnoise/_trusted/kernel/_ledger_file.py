@@ -610,8 +610,10 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
     whole = limit_text(budget, limit.period)
     if limit.share:
         payer = f"the share {limit.share!r} of the data set"
+        command = "leastnoise ledger share"
     else:
         payer = "the data set"
+        command = "leastnoise ledger change"
     is_anything_left = bool(available.epsilon or available.rho or available.mu_squared)
     start = f"The release requests {requested}, but of {whole} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
@@ -619,7 +621,7 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
             only = "only "
         else:
             only = ""
-        advice = limit.reason_closed or _advice_in_mu(request, available)
+        advice = limit.reason_closed or _advice_in_mu(request, available, command)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
     excess = charge_text(budget, charge_shortfall(request, available))
     advice = "Make no further release of this data set"
@@ -627,16 +629,19 @@ def _above_limit_message(dataset: str, limit: Limit, request: Charge) -> str:
         advice = "Plan with at most what is left"
     return (
         f"{start} only {remaining} is left; that is {excess} too much. Nothing was spent. "
-        f"{advice}, or ask the data holder to raise the budget (`leastnoise ledger change`)."
+        f"{advice}, or ask the data holder to raise the budget (`{command}`)."
     )
 
 
-def _advice_in_mu(request: Charge, available: Charge) -> str:
-    """Return advice for a request that an (epsilon, delta) budget does not cover."""
+def _advice_in_mu(request: Charge, available: Charge, command: str) -> str:
+    """Return advice for a request that an (epsilon, delta) budget does not cover.
+
+    ``command`` is the command with which the data holder can raise the budget.
+    """
     if not (available.epsilon or available.mu_squared):
         return (
             "Make no further release of this data set, or ask the data holder to raise the budget "
-            "(`leastnoise ledger change`)."
+            f"(`{command}`)."
         )
     if request.has_own_delta and request.delta:
         return (
@@ -644,11 +649,11 @@ def _advice_in_mu(request: Charge, available: Charge) -> str:
             "within epsilon and delta) is paid before the other charges of its budget, also before "
             "a guard. Search first, or list the categories; plan data-dependent steps without a "
             "guard, with a share of the budget ([privacy] share, or GDP), or with PureDP; or ask "
-            "the data holder."
+            f"the data holder to raise the budget (`{command}`)."
         )
     return (
         "Plan with at most what is left, a guard included: a share of the budget ([privacy] share, "
-        "or GDP), or PureDP; or ask the data holder."
+        f"or GDP), or PureDP; or ask the data holder to raise the budget (`{command}`)."
     )
 
 
