@@ -242,7 +242,7 @@ def test_fully_suppressed_table_has_no_margin(plan, tmp_path):
     assert sums.typical_margin > 0
     page = (tmp_path / "out/report.html").read_text("utf-8")
     assert not re.search("\u00b1 0[<;]", page)
-    assert "Yes, for sum of pay by place: a typical margin" in page
+    assert "Only the noise is small for sum of pay by place: a typical margin" in page
     assert openpyxl.load_workbook(tmp_path / "out/answers.xlsx").worksheets[0]["F2"].value is None
     assert re.search(r"q1 +place +6 +\u2013", command_output("show", tmp_path / "out"))
 

@@ -47,7 +47,7 @@ class Sealed(np.ndarray[Any, Any]):
 
     def __setstate__(self, _state: object) -> None:
         """Refuse a new state, which would replace the memory, shape and type."""
-        raise AttributeError("a sealed array does not accept a new state (__setstate__)")
+        raise AttributeError("a sealed array cannot be given a new state (__setstate__)")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Make copies and unpickled objects new sealed arrays."""
