@@ -41,8 +41,11 @@ def test_ledger_display_states_the_described_facts(plan, ledger):
     texts = fact_texts(ledger)
     assert texts["spent"] == texts["left"] == "epsilon = 0.5"
     assert texts["share"] == "epsilon = 0.25 for ann; epsilon = 0.25 is left"
-    for key in ("dataset", "protects", "budget", "spent", "left"):
+    for key in ("dataset", "budget", "spent", "left"):
         assert texts[key] in repr(ledger)
+    # Commands state the neighbours in words, and a repr states the value of the setting.
+    assert texts["protects"] == "one row (added or removed)"
+    assert "one row (add_remove)" in repr(ledger)
     assert describe_ledger(ledger, ledger.entries()) == describe(ledger)
 
 
