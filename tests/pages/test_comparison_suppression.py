@@ -104,6 +104,12 @@ def test_unions_of_suppressed_groups_are_left_out(release, quantity, selection, 
         assert is_left_out(swapped) == expected
 
 
+def test_unions_that_are_too_large_to_compare_are_left_out(release, monkeypatch):
+    monkeypatch.setattr("leastnoise._pages._comparison_suppression._MOST_ENTRIES", 0)
+    comparison = ln.compare_groups(release, "region", ["north", "east"], "south")
+    assert is_left_out(comparison) is True
+
+
 def test_each_of_several_groups_has_its_own_rule(release):
     comparison = ln.compare_groups(release, "region", ["north", "west"], "east", each=True)
     assert is_left_out(comparison) == [False, True]

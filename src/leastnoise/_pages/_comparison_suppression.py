@@ -204,6 +204,8 @@ def _any_along(
 ) -> BoolArray:
     """Return for each query of a product whether it contains a marked group of a table.
 
+    If the queries have over 2^24 coefficients, each counts as containing every marked group.
+
     Args:
         mask: the marked groups of the table, with an axis per attribute.
         axis: the axis of the attribute.
@@ -217,8 +219,9 @@ def _any_along(
     groups = table.operators[axis]
     marked = np.moveaxis(mask, axis, 0)
     if queries.rows * queries.size > _MOST_ENTRIES:
-        # So many cells are compared one by one; a table of groups contains none of them.
-        return np.moveaxis(np.zeros((queries.rows, *marked.shape[1:]), dtype=np.bool_), 0, axis)
+        # Too many to compare: each query may contain a marked group.
+        shape = (queries.rows, *marked.shape[1:])
+        return np.moveaxis(np.broadcast_to(marked.any(axis=0), shape), 0, axis)
     sizes = apply(groups, np.ones(groups.size))
     answers = []
     for row in dense(queries):
