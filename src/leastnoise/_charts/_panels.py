@@ -43,8 +43,8 @@ def suits_panels(picture: Picture) -> bool:
 def draw_panels(picture: Picture) -> Spec:
     """Draw a small chart of lines with bands over time for each group.
 
-    All small charts have the same axis of answers, unless the groups differ so much in size that
-    the lines of small groups would look flat; then each chart has a separate axis.
+    All small charts have the same axis of answers. If the lines of small groups would look flat on
+    it, each chart has a separate axis.
     """
     position = find_time_axis(picture) or 0
     time = picture.axes[position]

@@ -681,8 +681,8 @@ def labels_from_spec(
 def _read_texts_of_codes(subject: str, setting: object, files: PublicFiles) -> Texts:
     """Return the texts that a setting and its files give to codes.
 
-    The setting may be a list, often of several files: the labels of the attribute and those of
-    its levels.
+    The setting may be a list, often of several files, with the labels of the attribute and of its
+    levels.
     """
     parts: Sequence[object] = [setting]
     if isinstance(setting, list) and setting:
