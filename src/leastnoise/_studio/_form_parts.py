@@ -5,7 +5,7 @@ release.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leastnoise._spec import SourceColumn
@@ -227,13 +227,30 @@ def labels_from_form(
             "key": field_texts.get("labels_key") or field_texts.get("file_column", ""),
             "value": field_texts.get("labels_value", ""),
         }
-    labels: dict[str, str] = {}
-    for line in filter(None, map(str.strip, field_texts.get("labels", "").splitlines())):
-        code, separator, label = line.partition("=")
-        if not separator or not code.strip() or not label.strip():
-            raise InputError(message(_NO_LABELS, name=attribute, line=line))
-        labels[code.strip()] = label.strip()
-    return labels
+    return read_pairs(field_texts.get("labels", ""), attribute, _NO_LABELS, str.partition)
+
+
+def read_pairs(
+    text: str, attribute: str, refusal: str, split: Callable[[str, str], tuple[str, str, str]]
+) -> dict[str, str]:
+    """Return the pairs in lines such as ``1 = men``.
+
+    Args:
+        text: the lines.
+        attribute: the name of the attribute, for the message.
+        refusal: the message for a line without two sides.
+        split: `str.partition` or `str.rpartition`: whether the first or the last = separates.
+
+    Raises:
+        InputError: a line has no text on one side.
+    """
+    pairs: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        left, separator, right = split(line, "=")
+        if not separator or not left.strip() or not right.strip():
+            raise InputError(message(refusal, name=attribute, line=line))
+        pairs[left.strip()] = right.strip()
+    return pairs
 
 
 def names_table(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leastnoise._release import OBSERVATION_STATUS, SDMX_ID, sdmx_period
-from leastnoise._studio._form_parts import MOST_LEVELS, Form
+from leastnoise._studio._form_parts import MOST_LEVELS, Form, read_pairs
 from leastnoise._trusted.check import InputError, message, one_of
 
 SDMX_FLOWS = ("table", "quantity")
@@ -88,13 +88,7 @@ def read_codes(name: str, text: str) -> dict[str, str]:
     Raises:
         InputError: a line has no label or no code.
     """
-    codes = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        label, separator, code = line.rpartition("=")
-        if not separator or not label.strip() or not code.strip():
-            raise InputError(message(_NO_CODE, name=name, line=line))
-        codes[label.strip()] = code.strip()
-    return codes
+    return read_pairs(text, name, _NO_CODE, str.rpartition)
 
 
 def sdmx_table(
@@ -147,10 +141,7 @@ def sdmx_table(
 
 
 def _checked_id(text: str) -> str:
-    """Return an id of SDMX if its form is allowed.
-
-    Raises an `InputError` otherwise.
-    """
+    """Return an id of SDMX; raise InputError if its form is not allowed."""
     if not SDMX_ID.fullmatch(text):
         raise InputError(message(_NO_ID, text=text))
     return text
