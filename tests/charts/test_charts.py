@@ -1,10 +1,12 @@
 """Conformance kit of charts: checks of every chart and every picture."""
 
+import ast
 import json
 import re
 import sys
 from dataclasses import replace
 from itertools import cycle, pairwise
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import altair as alt
@@ -16,6 +18,7 @@ from charts.axes import picture as example_picture
 from charts.draw import draw
 from leastnoise._charts import (
     CHARTS,
+    CHARTS_BY_NAME,
     Axis,
     DotPlot,
     DotRow,
@@ -33,6 +36,7 @@ from leastnoise._charts import (
 from leastnoise._charts import _render as render
 from leastnoise._texts import LANGUAGES, load_catalogue
 
+PACKAGE = Path(__file__).parents[2] / "src" / "leastnoise"
 TEXTS = ("k", "a <title>", "a & description")
 
 
@@ -121,6 +125,46 @@ def test_pictures_of_one_chart_are_drawn_to_a_folder(tmp_path):
     assert len(paths) == len(AXES["bars"])
     for path in paths:
         assert parse_svg(path.read_text(encoding="utf-8")).tag.endswith("svg")
+
+
+def list_chart_comparisons(source):
+    """Return the comparisons in a file that depend on the name of a chart."""
+    comparisons = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare) or "chart" not in ast.unparse(node):
+            continue
+        constants = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+        if constants & {*CHARTS_BY_NAME}:
+            comparisons.append(ast.unparse(node))
+    return comparisons
+
+
+def test_pages_know_charts_only_by_the_registry():
+    """A new chart is one record: no other file lists or compares the names of charts."""
+    assert list_chart_comparisons("chart.name in {'lines', 'x'}") == [
+        "chart.name in {'lines', 'x'}"
+    ]
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "chart" in text and path.parent.name != "_charts":
+            assert list_chart_comparisons(text) == [], f"Add a field of Chart; see {path}."
+
+
+def test_charts_over_time_draw_changes_and_explain_their_scales():
+    by_field = {
+        name: [chart.name for chart in CHARTS if getattr(chart, name)]
+        for name in ("draws_changes", "omits_further_cells", "shows_only_largest")
+    }
+    assert by_field == {
+        "draws_changes": ["lines", "panels"],
+        "omits_further_cells": ["lines"],
+        "shows_only_largest": ["largest"],
+    }
+    line = example_picture((months("month", 24),))
+    small_charts = example_picture((REGION, months("month", 24)))
+    assert CHARTS_BY_NAME["lines"].list_scale_keys(line) == ["axis_cut"]
+    assert CHARTS_BY_NAME["panels"].list_scale_keys(small_charts) == ["axes_shared", "axis_cut"]
+    assert CHARTS_BY_NAME["bars"].list_scale_keys(line) == ()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -7,7 +7,13 @@ answers and intervals that it shows, but not where they come from.
 """
 
 from leastnoise._charts._bars import draw_dots, draw_errors
-from leastnoise._charts._chart_registry import CHARTS, Chart, choose_chart, draw_chart
+from leastnoise._charts._chart_registry import (
+    CHARTS,
+    CHARTS_BY_NAME,
+    Chart,
+    choose_chart,
+    draw_chart,
+)
 from leastnoise._charts._curves import groups_with_wide_bands, has_axis_above_zero
 from leastnoise._charts._panels import has_own_scales
 from leastnoise._charts._picture import (

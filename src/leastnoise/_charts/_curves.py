@@ -62,6 +62,11 @@ def has_axis_above_zero(picture: Picture) -> bool:
     return lowest > _FARTHEST_START * highest > 0
 
 
+def list_line_scale_keys(picture: Picture) -> list[str]:
+    """Return the key of the text on an axis that begins above 0, if it does."""
+    return ["axis_cut"] if has_axis_above_zero(picture) else []
+
+
 def suits_lines(picture: Picture) -> bool:
     """Return whether a table can be drawn as lines.
 

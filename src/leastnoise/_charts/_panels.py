@@ -9,6 +9,7 @@ from leastnoise._charts._curves import (
     isolated_layers,
     line_layers,
     line_records,
+    list_line_scale_keys,
 )
 from leastnoise._charts._picture import ANSWER_TITLE, WIDTH, Axis, Picture, Spec, tooltip_encoding
 from leastnoise._trusted.check.arrays import FloatArray
@@ -107,6 +108,12 @@ def has_own_scales(picture: Picture) -> bool:
     if not published.size or published.min() <= 0:
         return False
     return bool(published.max() > _LARGEST_SIZE_RATIO * published.min())
+
+
+def list_panel_scale_keys(picture: Picture) -> list[str]:
+    """Return keys of texts on the scales of the small charts."""
+    scales = "axes_own" if has_own_scales(picture) else "axes_shared"
+    return [scales, *list_line_scale_keys(picture)]
 
 
 def _largest_by_panel(picture: Picture, panels: Axis) -> FloatArray:

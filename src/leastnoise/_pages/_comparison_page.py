@@ -32,7 +32,6 @@ from leastnoise._trusted.check import one_of
 
 COMPARISON_CSV = "comparison.csv"
 COMPARISON_JSON = "comparison.json"
-_LINE_CHARTS = ("lines", "panels")
 _MOST_ROWS = 500  # groups in the table of the page; the files have all
 
 
@@ -223,7 +222,7 @@ def _draw_picture(view: ComparisonView) -> tuple[str, str]:
     percent = catalogue.format_percent(view.comparison.level)
     picture = view.lines()
     chart = None if picture is None else choose_chart(picture)
-    if picture is not None and chart is not None and chart.name in _LINE_CHARTS:
+    if picture is not None and chart is not None and chart.draws_changes:
         spec = draw_chart(picture)
         description = describe_picture(picture, catalogue)
         keys = [f"how_{chart.name}", *chart_scale_keys(chart.name, picture)]

@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 
 from leastnoise._charts import (
+    CHARTS_BY_NAME,
     Picture,
     choose_chart,
     count_certain_largest,
     draw_chart,
     find_largest,
     format_digits,
-    groups_with_wide_bands,
-    has_axis_above_zero,
     has_marked_intervals,
-    has_own_scales,
     render_svg,
 )
 from leastnoise._error import measured_multiplier, noise_name
@@ -922,7 +920,7 @@ class _ContentCollector:
             description = describe_picture(picture, catalogue)
             self._charts[view.id] = ReportChart(spec, picture.name, description)
             self._marks_left -= len(spec["data"]["values"])
-            if chart.name == "largest":
+            if chart.shows_only_largest:
                 certain_note = _describe_certain_largest(release, table, catalogue)
                 view = replace(view, chart_note=f"{certain_note} {view.chart_note}")
         self._rows_left -= len(view.rows)
@@ -969,7 +967,7 @@ def _add_pictures(
 
 def _add_caption(
     view: TableView,
-    chart: str,
+    chart_name: str,
     spec: dict[str, Any] | None,
     picture: Picture | None,
     release: Release,
@@ -981,15 +979,16 @@ def _add_caption(
     The notes explain the chart and its marks. They also state which lines are not drawn, and which
     rows the answers count.
     """
-    keys = [f"how_{chart}"]
+    keys = [f"how_{chart_name}"]
     if spec is not None and has_marked_intervals(spec):
-        keys.append(f"how_{chart}_marked")
-    keys += chart_scale_keys(chart, picture)
+        keys.append(f"how_{chart_name}_marked")
+    keys += chart_scale_keys(chart_name, picture)
     percent = catalogue.format_percent(release.level)
     chart_note = " ".join(catalogue.say(key, percent=percent) for key in keys)
     notes = []
-    if picture is not None and chart == "lines":
-        hidden = groups_with_wide_bands(picture)
+    chart = CHARTS_BY_NAME.get(chart_name)
+    if picture is not None and chart is not None:
+        hidden = chart.list_hidden_groups(picture)
         if hidden:
             notes.append(catalogue.say("vague", names=catalogue.join_names([*hidden])))
     if view.has_sampling_error:
@@ -1000,16 +999,12 @@ def _add_caption(
     return replace(view, chart_note=chart_note, notes=" ".join(notes))
 
 
-def chart_scale_keys(chart: str, picture: Picture | None) -> list[str]:
-    """Return keys of texts that explain the axes of a chart over time."""
-    if picture is None or chart not in {"lines", "panels"}:
+def chart_scale_keys(chart_name: str, picture: Picture | None) -> list[str]:
+    """Return keys of texts that explain the scales of a chart."""
+    chart = CHARTS_BY_NAME.get(chart_name)
+    if picture is None or chart is None:
         return []
-    keys = []
-    if chart == "panels":
-        keys.append("axes_own" if has_own_scales(picture) else "axes_shared")
-    if has_axis_above_zero(picture):
-        keys.append("axis_cut")
-    return keys
+    return [*chart.list_scale_keys(picture)]
 
 
 def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Catalogue) -> TableView:

@@ -50,7 +50,6 @@ from leastnoise._workload import Product, QuerySet
 _MOST_VIEWS = 24  # tables on the page; the reports show all tables
 _MOST_ROWS = 60  # groups in the list of newest values
 _MOST_NAMED = 3  # tables that a sentence names; of more, it says how many
-_CHARTS = ("lines", "panels")
 _PERIODS_OF_A_YEAR = {"month": 12, "quarter": 4, "week": 52}
 _ONE_DECIMAL = NumberFormat(decimals=1)
 _ONE_DECIMAL_PERCENT = NumberFormat(decimals=1, percent=True)
@@ -216,7 +215,7 @@ def _make_views(release: Release, catalogue: Catalogue) -> list[SeriesView]:
     for table in sorted(tables, key=lambda table: bool(table.groups)):
         picture = table.picture
         chart = None if picture is None else choose_chart(picture)
-        if picture is None or chart is None or chart.name not in _CHARTS:
+        if picture is None or chart is None or not chart.draws_changes:
             views.append(_make_view(release, table, ""))
         else:
             views.append(_make_view(release, table, chart.name))

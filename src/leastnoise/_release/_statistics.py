@@ -240,7 +240,7 @@ class StatisticTable(ResultTable):
         picture = self.picture(catalogue)
         if picture is not None:
             chart = choose_chart(picture)
-            if chart is None or chart.name == "largest":
+            if chart is None or chart.shows_only_largest:
                 return ""
             return chart.name
         if self.statistic.kind == "regression":  # coefficients have different units

@@ -411,9 +411,7 @@ def make_picture(
     )
     shorter_picture = _without_further_cells(picture, product, labels, catalogue)
     if shorter_picture is not None:
-        name = _chart_name(picture)
-        shorter_name = _chart_name(shorter_picture)
-        if shorter_name == "lines" or (name == "largest" and shorter_name != "largest"):
+        if _is_drawn_better(shorter_picture, picture):
             picture = shorter_picture
     # A key with a single label carries no information.
     varying_axes = tuple(axis for axis in picture.axes if axis.size > 1) or picture.axes[:1]
@@ -456,10 +454,15 @@ def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
     )
 
 
-def _chart_name(picture: Picture) -> str:
-    """Return the name of the chart for a picture, or "" if there is none."""
+def _is_drawn_better(shorter_picture: Picture, picture: Picture) -> bool:
+    """Return whether the chart is better without cells of nulls and other values."""
+    shorter_chart = choose_chart(shorter_picture)
+    if shorter_chart is not None and shorter_chart.omits_further_cells:
+        return True
     chart = choose_chart(picture)
-    return "" if chart is None else chart.name
+    if chart is None or not chart.shows_only_largest:
+        return False
+    return shorter_chart is None or not shorter_chart.shows_only_largest
 
 
 def _without_further_cells(
