@@ -10,6 +10,7 @@ from session.published_fields import (
     entry_of_field,
     key_paths,
     listed_fields,
+    row_of_field,
     written_fields,
 )
 
@@ -44,3 +45,13 @@ def test_new_published_field_is_detected():
     found = [entry_of_field("ledger", field, entries) for field in fields]
     assert found == ["a", None, "b.*", "b.c", "b.*", "b.*"]
     assert entry_of_field("index", "a", entries) is None
+
+
+def test_stated_options_share_one_row():
+    assert row_of_field("manifest", "options.title") == ("manifest", "options.*")
+    for kind, field in [
+        ("manifest", "options.unknown"),
+        ("manifest", "options.searches"),
+        ("plan", "options.title"),
+    ]:
+        assert row_of_field(kind, field) == (kind, field)

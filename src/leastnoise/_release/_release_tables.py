@@ -245,8 +245,7 @@ class ResultTable:
     def plot(self) -> Any:
         """Return an Altair chart, which notebooks show.
 
-        Depending on the keys, it shows bars, lines, steps, shades or dots with intervals, or only
-        the largest cells.
+        The keys determine the kind of chart, such as bars with intervals or lines over time.
         """
         spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
