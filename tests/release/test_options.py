@@ -11,6 +11,7 @@ import pytest
 import leastnoise as ln
 from example_releases import write
 from leastnoise._release import (
+    PUBLICATION_TEXTS,
     GuardCounts,
     Options,
     Payment,
@@ -142,6 +143,17 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path):
     guard = GuardCounts(share="1/100", charge="", number=1, used=3, kept=4, noise_std=2.0)
     request = ReleaseRequest(options, "people.csv", ReceiptFacts(id="", guard=guard))
     assert ReleaseRequest.from_text(request.to_text()) == request
+
+
+@pytest.mark.parametrize("name", PUBLICATION_TEXTS)
+def test_publication_text_can_be_in_every_language(name):
+    options = Options(**{name: {"en": "text", "de": "Text"}})
+    assert options.languages == ("en", "de")
+    assert (options.text(name), options.text(name, "de")) == ("text", "Text")
+    assert options.to_json()[name] == {"en": "text", "de": "Text"}
+    assert name not in Options().to_json()
+    with pytest.raises(ln.InputError, match=name):
+        Options(**{name: 7})
 
 
 def test_empty_label_is_refused():

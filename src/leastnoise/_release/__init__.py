@@ -8,6 +8,7 @@ from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
     MOST_WRITTEN_ANSWERS,
+    PUBLICATION_TEXTS,
     Options,
     check_formats,
     describe_rounding,

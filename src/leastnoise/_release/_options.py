@@ -79,8 +79,9 @@ OCCASIONAL_COLUMNS = (
     "answer_top_down",
 )
 """Columns that only some tables of a release have."""
-_PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
-# Further options that a manifest has only if they are set.
+# The metadata of a text for readers, in one language or several.
+_PUBLICATION_TEXT = {"is_publication_text": True}
+# Options that a manifest has only if they are set, in addition to texts for readers.
 _OMITTED_IF_EMPTY = (
     "labels",
     "names",
@@ -142,14 +143,14 @@ class Options:
             texts below, or en.
         languages: all languages in which the release has a report. Defaults to ``language`` and the
             languages of the texts below.
-        contact: the contact for questions about the data, such as an address; empty for none.
-            ``contact``, ``title``, ``source``, ``agency`` and the texts of ``labels`` may each be a
-            string, or one string for each language: ``{"en": "men", "de": "Männer"}``.
         title: the title of the publication in the report, its citation and SDMX. If it is empty, a
-            title is composed from the workload.
+            title is composed from the workload. ``title``, ``source``, ``agency``, ``contact`` and
+            the texts of ``labels`` may each be a string, or one string for each language: ``{"en":
+            "men", "de": "Männer"}``.
         source: the source of the data in one line, such as "Register of vehicles, 31 December
             2025"; empty for none.
         agency: the publisher, for the citation and as the agency of SDMX; empty for none.
+        contact: the contact for questions about the data, such as an address; empty for none.
         labels: for each attribute, maps its codes and the codes of its levels to texts, such as
             ``{"sex": {"1": "men", "2": "women"}}``. Pages, charts and terminals show the texts
             instead of the codes. SDMX and Excel contain both; CSV and Parquet files keep the codes.
@@ -197,10 +198,10 @@ class Options:
     covariances: Sequence[str] = ()
     language: str = ""
     languages: Sequence[str] = ()
-    contact: Text = ""
-    title: Text = ""
-    source: Text = ""
-    agency: Text = ""
+    title: Text = field(default="", metadata=_PUBLICATION_TEXT)
+    source: Text = field(default="", metadata=_PUBLICATION_TEXT)
+    agency: Text = field(default="", metadata=_PUBLICATION_TEXT)
+    contact: Text = field(default="", metadata=_PUBLICATION_TEXT)
     labels: Mapping[str, Mapping[str, Text]] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
     survey: Mapping[str, Any] = field(default_factory=dict)
@@ -283,7 +284,7 @@ class Options:
         for language in self.languages:
             one_of("an entry of languages", language, LANGUAGES)
         parse_day(self.today or None)
-        for name in _PUBLICATION_TEXTS:
+        for name in PUBLICATION_TEXTS:
             if options[name] != "":
                 check_text(name, options[name])
 
@@ -301,7 +302,7 @@ class Options:
         Raises:
             InputError: a text lacks one of the languages.
         """
-        texts: dict[str, object] = {name: getattr(self, name) for name in _PUBLICATION_TEXTS}
+        texts: dict[str, object] = {name: getattr(self, name) for name in PUBLICATION_TEXTS}
         texts["names"] = names
         for name, texts_of_codes in self.labels.items():
             # A code of an attribute may look like the code of a language, such as "de".
@@ -318,7 +319,7 @@ class Options:
         return languages
 
     def text(self, name: str, language: str = "") -> str:
-        """Return the option title, source, agency or contact in a language."""
+        """Return one of `PUBLICATION_TEXTS`, such as the title, in a language."""
         return text_in(getattr(self, name), language or self.language)
 
     def names_in(self, language: str = "", *, scaled: bool = False) -> Names:
@@ -471,7 +472,7 @@ class Options:
         exact_texts = {
             name: _exact_to_json(value) for name, value in exact.items() if value is not None
         }
-        optional = {name: values.pop(name) for name in (*_PUBLICATION_TEXTS, *_OMITTED_IF_EMPTY)}
+        optional = {name: values.pop(name) for name in (*PUBLICATION_TEXTS, *_OMITTED_IF_EMPTY)}
         if len(values["languages"]) == 1:
             del values["languages"]
         if not self.is_controlled:
@@ -483,6 +484,12 @@ class Options:
             **exact_texts,
             **{name: value for name, value in optional.items() if value},
         }
+
+
+PUBLICATION_TEXTS = tuple(
+    option.name for option in fields(Options) if "is_publication_text" in option.metadata
+)
+"""The options that are texts for readers, such as the title, in one language or several."""
 
 
 def largest_rounding_change(options: Options, step: Fraction) -> Fraction:

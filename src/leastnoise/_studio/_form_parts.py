@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from leastnoise._release import PUBLICATION_TEXTS
 from leastnoise._spec import SourceColumn
 from leastnoise._texts import LANGUAGES, MOST_DECIMALS
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
@@ -35,7 +36,6 @@ _LIMITS = {"round": "the multiples to publish", "below": "the lowest number to p
 OUTPUT_ROUNDING = ("nearest", "controlled")
 LEVELS = ("0.8", "0.9", "0.95", "0.99", "0.999")
 """The levels of intervals that the form offers."""
-_TEXTS = ("title", "source", "agency", "contact")
 SURVEY_NUMBERS = ("design_effect", "sample", "population")
 """The numbers of a rule for the sampling error of a survey."""
 _SURVEY_NAMES = {
@@ -104,7 +104,7 @@ def translate_texts(table: dict[str, Any], languages: Sequence[str]) -> None:
             }
     if "names" in table:
         table["names"] = _texts_by_language(table["names"], languages)
-    for key in _TEXTS:
+    for key in PUBLICATION_TEXTS:
         if key in table.get("output", {}):
             table["output"][key] = _text_by_language(table["output"][key], languages)
 
@@ -345,7 +345,7 @@ def output_table(form: Form, language: str) -> dict[str, Any]:
     formats = [name for name in FORMATS if form.get(f"formats.{name}")]
     if formats and formats != _DEFAULT_FORMATS:
         output["formats"] = formats
-    for key in _TEXTS:
+    for key in PUBLICATION_TEXTS:
         if form.get(key):
             output[key] = form[key]
     if language != "en":

@@ -11,12 +11,12 @@ from typing import Any
 
 import tomlkit
 
+from leastnoise._release import PUBLICATION_TEXTS
 from leastnoise._studio._form_parts import SURVEY_NUMBERS, parse_number
 from leastnoise._studio._totals_and_ids import SDMX_FLOWS, SDMX_STATUS, read_codes, read_totals
-from leastnoise._texts import LANGUAGES
+from leastnoise._texts import LANGUAGES, has_text
 from leastnoise._trusted.check import InputError, one_of
 
-_OUTPUT_TEXTS = ("title", "source", "agency", "contact")
 _OUTPUT_NUMBERS = ("round", "below")
 _NOUNS = ("rows", "units", "unit")
 _OF_MEASURES = ("name", "mean", "sum", "unit")
@@ -94,7 +94,7 @@ def publication_fields(spec_table: Mapping[str, Any]) -> tuple[PublicationField,
 
 def _list_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
     """Yield the fields of outputs, names, SDMX, public facts and the survey."""
-    for key in _OUTPUT_TEXTS:
+    for key in filter(_has_label, PUBLICATION_TEXTS):
         yield from _fields_in_languages(("output", key), "output", f"pf_{key}")
     for key in _OUTPUT_NUMBERS:
         yield PublicationField(("output", key), "output", f"sd_{key}", form="number")
@@ -105,6 +105,11 @@ def _list_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
     yield from _list_fact_fields(spec_table)
     for key in SURVEY_NUMBERS:
         yield PublicationField(("survey", key), "survey", f"pf_{key}", form="number", entry_depth=1)
+
+
+def _has_label(option: str) -> bool:
+    """Return whether the page has a label for an option, and so a field."""
+    return has_text(f"pf_{option}")
 
 
 def _list_entry_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
