@@ -7,7 +7,6 @@ import pytest
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import statistic_target_statuses
-from leastnoise._release import PUBLICATION_TEXTS
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec, read_toml
 from leastnoise._studio import (
@@ -568,16 +567,17 @@ def test_many_columns_leave_the_fields_of_the_survey():
     assert sum(field.group == "survey" for field in fields) > 1
 
 
-def test_texts_for_readers_have_a_field_if_they_have_a_label(draft, monkeypatch):
-    def keys_of_output():
-        return {
-            field.path[1] for field in draft.fields if field.group == "output" and field.is_text
-        }
+def list_output_texts():
+    """Return the keys of [output] for which the page has fields of texts."""
+    fields = draft_from_text(SPEC, Path()).fields
+    return {field.path[1] for field in fields if field.group == "output" and field.is_text}
 
-    assert keys_of_output() == {*PUBLICATION_TEXTS}
+
+def test_texts_for_readers_have_a_field_if_they_have_a_label(monkeypatch):
+    assert list_output_texts() == {"title", "source", "agency", "contact"}
     texts = ("title", "text_without_label")
     monkeypatch.setattr("leastnoise._studio._publication_fields.PUBLICATION_TEXTS", texts)
-    assert keys_of_output() == {"title"}
+    assert list_output_texts() == {"title"}
 
 
 def test_options_that_a_release_refuses_are_refused_with_the_plan(tmp_path):
