@@ -6,6 +6,10 @@ export PIP_NO_INPUT = 1
 # With more threads in each test process, small matrix products wait for each other.
 export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
+# Published data sets that some tests read; by default a folder `data` in a folder beside the clone.
+# Without them these tests are skipped.
+LEASTNOISE_DATA ?= $(patsubst %/manifest.json,%,$(firstword $(wildcard $(CURDIR)/../*/data/manifest.json)))
+export LEASTNOISE_DATA
 ifndef STEPS_IN_PARALLEL
 .NOTPARALLEL:
 endif

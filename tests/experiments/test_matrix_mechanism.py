@@ -2,7 +2,6 @@
 
 import csv
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,7 @@ from click.testing import CliRunner
 from experiments import matrix_mechanism as experiment
 from leastnoise._cli import _demo as command
 from leastnoise._trusted.check import InputError
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from published_data import published_data
 
 
 def ignore_progress(_):
@@ -96,9 +94,7 @@ def test_whole_counts_are_unbiased_and_within_one():
 
 
 def test_real_histograms_are_read_in_place():
-    if not (DATA / "hist1d").exists():
-        pytest.skip(f"there is no {DATA / 'hist1d'}")
-    histograms = experiment.histograms(DATA, 256, 0)
+    histograms = experiment.histograms(published_data("hist1d"), 256, 0)
     assert {name: int(cells.sum()) for name, cells in histograms.items()} == {
         "NETTRACE": 25714,
         "ADULT": 17665,
@@ -203,14 +199,18 @@ def test_quick_bench_reaches_the_published_numbers(capsys):
     assert "2 numbers, 2 reached" in capsys.readouterr().out
 
 
-def test_bench_states_workloads_of_several_attributes():
-    cases = {case.name: case for case in bench.several_attributes(DATA / "schemas")}
+def test_bench_states_workloads_of_several_attributes(tmp_path):
+    cases = {case.name: case for case in bench.several_attributes(tmp_path)}
     queries = {name: case.workload().rows for name, case in cases.items()}
     assert queries["10^8, 4-way"] == math.comb(8, 4) * 10**4
     assert queries["CPS, cells and totals"] == 51 * 101 * 8 * 5 * 3
     assert queries["CPS, prefix on income and age"] == 50 * 100 * 8 * 5 * 3
     assert queries["Adult, 2-way with prefix on 75, 16, 20"] == queries["Adult, 2-way"]
-    if "Census SF1 persons" not in queries:
-        pytest.skip(f"there is no {DATA / 'schemas'}")
+
+
+def test_bench_states_workloads_of_census_tables():
+    schemas = published_data("schemas/census_sf1_person.json") / "schemas"
+    cases = {case.name: case for case in bench.several_attributes(schemas)}
+    queries = {name: case.workload().rows for name, case in cases.items()}
     assert queries["Census SF1 persons"] == 4151
     assert queries["Census SF1 persons, 51 states"] == 215852

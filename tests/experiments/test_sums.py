@@ -2,7 +2,6 @@
 
 import csv
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,8 @@ from experiments import sums_mechanisms as mechanisms
 from experiments import sums_shapes
 from leastnoise._cli import load_command
 from leastnoise._trusted.kernel import SeededEntropy
+from published_data import published_data
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 COLUMN = mechanisms.income(None)
 FEW = mechanisms.PrefixSums(
     edges=np.array([20_000, 40_000, 60_000, 100_000, 200_000, 800_000]), last=np.array([1, 3, 5])
@@ -128,9 +127,7 @@ def test_the_command_writes_tables_and_figures(tmp_path, monkeypatch):
 
 
 def test_ours_beats_the_published_best_on_incomes():
-    if not (DATA / "microdata" / "cps.csv").exists():
-        pytest.skip(f"there is no {DATA / 'microdata' / 'cps.csv'}")
-    column = mechanisms.income(DATA)
+    column = mechanisms.income(published_data("microdata/cps.csv"))
     sums = mechanisms.workload(10)
     epsilon = Fraction(1, 100)
     truth = column.answers(sums, "records").astype(float)

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from leastnoise._workload import (
     queries,
     ranges,
 )
+from published_data import published_data
 from simulated import releases
 from strategies.proposals import error_of, plan_of, proposal, total_squared_error
 
@@ -231,13 +231,8 @@ def test_sums_have_strategies_of_their_own(name, budget):
 # --- the Census SF1 person tables: attributes in detail here and in groups there ------------------
 
 
-_SCHEMA = (
-    Path(__file__).resolve().parents[3] / "shared" / "data" / "schemas" / "census_sf1_person.json"
-)
-
-
-def person_tables():
-    schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
+def person_tables(schema):
+    """Return the workload of the Census tables of persons, whose queries a schema lists."""
     sizes = {entry["name"]: entry["size"] for entry in schema["attributes"]}
     domain = Domain({name: Coded(size) for name, size in sizes.items()})
 
@@ -266,14 +261,15 @@ def person_tables():
 
 
 # The best of OPT_kron, OPT_M and OPT_+, measured with hdmm.
-@pytest.mark.skipif(not _SCHEMA.exists(), reason=f"needs {_SCHEMA.name} beside the checkout")
 @pytest.mark.parametrize(
     ("budget", "reached", "published"),
     [(PureDP(1), 4.345, 5.163), (RHO, 2.066, 2.321)],
     ids=["pure", "gaussian"],
 )
 def test_error_is_far_below_the_best_published(budget, reached, published):
-    workload = person_tables()
+    name = "schemas/census_sf1_person.json"
+    schema = (published_data(name) / name).read_text(encoding="utf-8")
+    workload = person_tables(json.loads(schema))
     assert workload.rows == 4151
     assert (
         math.sqrt(proposal("union", workload, budget).error / workload.rows) < reached < published
