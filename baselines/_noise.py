@@ -11,7 +11,7 @@ from leastnoise._trusted.kernel._noise import discrete_laplace
 from leastnoise._trusted.kernel._sampling import Ratios, geometric_table, toss_exp, uniform_below
 
 _FURTHEST = 45  # scores further behind the best are raised to a weight of e^-45
-# geometric_table draws floor(8 E) for an exponential E, and separates numbers up to 128
+# geometric_table draws floor(8 E) for an exponential E, and separates numbers up to 128.
 _STEP = 15
 _BITS = 12  # of a rate
 

@@ -204,7 +204,7 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     noisy = []
     for power, level in enumerate(levels):
         numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), epsilon, n)
-        # Q1: every interval.
+        # Q1: Every interval gets noise of its own.
         noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))
     return cheapest_of_powers(noisy)
 

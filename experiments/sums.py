@@ -51,7 +51,7 @@ _SINGLE = 1_000  # approximate limit of SQM's searches in a configuration
 _STEPS = 10**8  # approximate limit of the steps of SQM's searches
 _MAX_BUCKETED = 256  # largest number of queries for buckets; beyond, planning is slow
 
-# (reading, epsilon, share of the threshold or None, algorithm, threshold)
+# A key is (reading, epsilon, share of the threshold or None, algorithm, threshold).
 Key = tuple[str, Fraction, Fraction | None, str, str]
 
 

@@ -94,7 +94,7 @@ def imported(tree):
             if module.split(".")[0] != "leastnoise":
                 yield node.lineno, module
                 continue
-            # `from leastnoise import _plan` and `from leastnoise._plan import _plan` name modules
+            # `from leastnoise import _plan` and `from leastnoise._plan import _plan` name modules.
             for alias in node.names:
                 is_module = module == "leastnoise" or alias.name.startswith("_")
                 yield node.lineno, f"{module}.{alias.name}" if is_module else module

@@ -59,7 +59,7 @@ def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> Non
 
 def _fill_in(chromium: str, folder: Path) -> None:
     """Open the studio on the file in a folder, and fill in its first page."""
-    # npm installs the driver of the browser.
+    # The command `npm` installs the driver of the browser.
     subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607
     studio = subprocess.Popen(  # noqa: S603
         [PROGRAM, "studio", "people.parquet"], cwd=folder, stdout=subprocess.PIPE, text=True

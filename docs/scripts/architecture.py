@@ -338,7 +338,7 @@ def picture() -> str:
     """Draw the packages and their imports as SVG."""
     rows = layers()
     positions = {
-        # single boxes of a layer are moved to the left and right in turn, so that arrows pass them
+        # Single boxes of a layer are moved to the left and right in turn, so that arrows pass them.
         name: (
             WIDTH * (2 * column + 1) / (2 * len(row)) + (len(row) == 1) * (90 if line % 2 else -90),
             40 + STEP * line,

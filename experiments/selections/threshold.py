@@ -121,11 +121,12 @@ def sparse_vector(
     """
     a, b = kept_share.as_integer_ratio()
     amounts = sorted_amounts(values, candidates[-1])
-    # V1: b #{w <= u} - a |D|; one row changes it by b - a or by -a, for any number of rows
+    # V1: This is b #{w <= u} - a |D|. One row changes it by b - a or by -a, for any number of
+    # rows.
     queries = (b - a) * len(amounts) - b * above(amounts, np.array(candidates[:-1], dtype=np.int64))
     bar = int(discrete_laplace(*scale_up(max(a, b - a), epsilon / 2), 1, entropy)[0])  # V2
     noisy = queries + discrete_laplace(*scale_up(b, epsilon / 2), len(queries), entropy)  # V3
-    # V4: argmax finds the first True.
+    # V4: The function `argmax` finds the first True.
     return candidates[int(np.argmax(np.append(noisy >= bar, True)))]
 
 
@@ -171,8 +172,8 @@ def recursive(
             "larger: more than 2^22 steps lead to the upper bound",
             "Spend more, or start higher.",
         )
-    # R1: any public non-decreasing sequence that ends with the bound would do, so rounding does no
-    #     harm
+    # R1: Any public non-decreasing sequence that ends with the bound would do, so rounding does no
+    # harm.
     steps = np.arange(math.ceil(room / beta) + 1, dtype=np.int64)
     sequence = np.minimum(np.floor(start * np.exp(np.minimum(beta * steps, room))), maximum).astype(
         np.int64

@@ -392,7 +392,7 @@ def detectable_units(rule: KeyRule) -> int:
     scale = float(rule.scale)
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         return rule.threshold + math.ceil(NormalDist().inv_cdf(DETECTION_PROBABILITY) * scale - 0.5)
-    # P(X <= -m) = exp(-m / b) / (1 + exp(-1 / b))
+    # P(X <= -m) = exp(-m / b) / (1 + exp(-1 / b)).
     tail = (1 - DETECTION_PROBABILITY) * (1 + math.exp(-1 / scale))
     return rule.threshold + max(0, math.ceil(-math.log(tail) * scale) - 1)
 

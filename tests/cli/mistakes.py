@@ -12,8 +12,8 @@ class Mistake(NamedTuple):
 
     file: str
     puts: tuple[str, str]  # what stands there, and what it puts in its place
-    # `plan` (refused or warned of), `check` (a page for the data holder), `refused` (reads nothing)
-    # or `guard` (1% is spent)
+    # This is `plan` (refused or warned of), `check` (a page for the data holder), `refused` (reads
+    # nothing) or `guard` (1% is spent).
     sees: str
     says: str  # a part of what it says; the column of whose rows, for `check`
 

@@ -188,7 +188,7 @@ class _Row:
         intervals = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
         for (answer, low, high), column in zip(intervals, written.answers, strict=True):
             ends = [end for end in (answer, low, high) if isinstance(end, float)]
-            # docs/coming-from-sql.md: REGR_R2 of a constant is NULL, where SQL has 1
+            # From docs/coming-from-sql.md: REGR_R2 of a constant is NULL, where SQL has 1.
             is_constant = answer is None and column.aggregate.startswith("REGR_R2")
             answers.append(1.0 if is_constant else answer)
             is_coefficient = column.aggregate.startswith(("REGR_SLOPE", "REGR_INTERCEPT"))
@@ -290,8 +290,8 @@ def _normal(value):
 
 def _is_close(answer, expected, tolerance, is_mean):
     if expected is None:
-        # docs/coming-from-sql.md: "Its counts and sums are 0, where SQL has no row, or NULL; its
-        # mean can be any number"
+        # From docs/coming-from-sql.md: "Its counts and sums are 0, where SQL has no row, or NULL;
+        # its mean can be any number".
         return is_mean or answer is None or (isinstance(answer, float) and abs(answer) <= tolerance)
     return isinstance(answer, float) and abs(answer - float(str(expected))) <= tolerance
 

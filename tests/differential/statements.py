@@ -150,7 +150,7 @@ def _as_read(domain, rows):
     return rows_as_read
 
 
-# Conditions
+# --- conditions -----------------------------------------------------------------------------------
 
 
 def random_term(rng, attributes):
@@ -261,7 +261,7 @@ _ATOMS: dict[str, list[Callable[[random.Random], str]]] = {
 }
 
 
-# Groups and answers
+# --- groups and answers ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

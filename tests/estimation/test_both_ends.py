@@ -71,7 +71,7 @@ def test_mean_error_bound_is_reached_at_both_ends():
         )
         (cells,) = queries(plan.domain, a="identity", sum="count of pay")
         (summed,) = queries(plan.domain, a="identity", sum="pay")
-        # Cov(sum, count) = 2 Var(count), 2 the middle of -2 and 6
+        # Cov(sum, count) = 2 Var(count), where 2 is the middle of -2 and 6.
         ways[rate] = float(
             np.sqrt(
                 (sums.variances(summed) + (rate**2 - 2 * rate * 2) * counts.variances(cells))[0]

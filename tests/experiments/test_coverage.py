@@ -45,7 +45,7 @@ def test_adaptive_intervals_cover_on_easy_and_hard_data(budget):
                 Case(group="made up", data=data, budget=budget, strategies=strategies, trials=2), 3
             )
         )
-    # 4 to 10 releases each, whose answers share their noise
+    # Each has 4 to 10 releases, whose answers share their noise.
     coverages = mean_coverage(rows, "strategy", "queries")
     assert {kind for _, kind in coverages} == set(ALONG)
     assert min(coverages.values()) > 0.88, coverages

@@ -26,8 +26,8 @@ READ_THE_CODE = (
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those
 # of a test: once for all that use it.
 SERVERS = {"": 0.0, "spark": 15.0, "postgres": 3.0, "url": 3.0}
-# CPU seconds of a test while it is recorded, about half of that without coverage; longer ones meet
-# no mutant
+# CPU seconds of a test while it is recorded, about half of that without coverage. Longer ones meet
+# no mutant.
 LONGEST = 8.0
 
 

@@ -146,7 +146,7 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     slow = "tests/trusted/kernel/a.py::slow"
     other_test = "tests/session/b.py::c"
     bad = "tests/trusted/kernel/a.py::bad"
-    # `bad` has failed, and has no CPU seconds
+    # `bad` has failed, and has no CPU seconds.
     lines = {"_trusted/kernel/sample.py": {"11": [slow, quick, other_test, bad], "9": [other_test]}}
     served = [f"tests/trusted/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_trusted/kernel/sample.py"]["11"] += served

@@ -51,7 +51,7 @@ def test_power_matches_simulated_tests(size, rates, budget):
 
 def test_large_budget_gives_the_classical_sample_size():
     power = ln.ab_power(ln.PureDP(20), mean=0.10, effect=0.01)
-    # (1.95996 + 0.84162)^2 (p q + p' q') / effect^2
+    # The size is (1.95996 + 0.84162)^2 (p q + p' q') / effect^2.
     assert power.size == pytest.approx(7.8489 * (0.09 + 0.0979) / 0.01**2, rel=0.01)
     assert power.power == pytest.approx(0.8, abs=1e-3)
 

@@ -18,7 +18,7 @@ from session.releasing import manifest, stopped
 
 WHOLE = ln.Privacy(ln.PureDP(2), unit_column="id")
 PLAN = ln.plan_max_rows(WHOLE.scaled(Fraction(1, 2)), 1000)
-# 90% of the people have 2 rows, the others have 40
+# 90% of the people have 2 rows, and the others have 40.
 SIZES = [2] * 1800 + [40] * 200
 VISITS = pd.DataFrame({"id": np.repeat(np.arange(len(SIZES)), SIZES)})
 

@@ -74,7 +74,8 @@ def test_designs_reach_the_figures(shape, k, kind):
 
 TENS = (10,) * 8
 FIVE = (75, 16, 5, 2, 20)
-# RMSE of a cell at unit noise, of eight attributes of ten values and of five attributes of Adult
+# These are RMSEs of a cell at unit noise, of eight attributes of ten values and of five attributes
+# of Adult.
 HDMM = [
     *((TENS, (k,), figure) for k, figure in ((1, 7.642), (2, 25.603), (3, 46.39), (4, 52.99))),
     *(

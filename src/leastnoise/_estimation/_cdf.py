@@ -793,7 +793,8 @@ def quantiles(
     for share in checked_shares:
         difference, variance = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(variance) + half
-        # ``may``: the quantile may lie in or before the cell; ``before``: it may lie after the cell
+        # In the cells of `may`, the quantile may lie in or before the cell; in those of `before`,
+        # it may lie after the cell.
         may = difference + margin >= 0
         before = (difference - margin < 0)[..., :last_cell]
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)

@@ -359,7 +359,8 @@ class _PosteriorErrors:
         rows = posterior.rows
         self._inverse = posterior.inverse
         self._kinds = (first.noise, first.errors)
-        # V R' as three column blocks: for V as fitted, V of the noise, and V of the total error
+        # This is V R' as three column blocks: for V as fitted, V of the noise, and V of the total
+        # error.
         crossed = [rows.multiply(kind).T for kind in (first.variances, *self._kinds)]
         self._crossed = hstack(crossed).tocsr()
         _, *spreads = self._split(rows)

@@ -341,7 +341,7 @@ def blocks_objective(
     sums = _summarize_sums(outer_coefficients, inner.total)
     terms = _error_terms(gram_blocks, sums, inner.total)
     moments = np.array([1.0, float(inner.mean @ np.arange(support.size))])
-    # m^T M_bc m for all pairs of blocks, where m is the mean
+    # These are m^T M_bc m for all pairs of blocks, where m is the mean.
     of_pairs = gram_blocks.all_forms(
         moments, inner.mean_forms
     ) + gram_blocks.identity * inner.norm * np.eye(len(sums.divisors))

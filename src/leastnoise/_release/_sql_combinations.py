@@ -345,7 +345,7 @@ class CombinationIntervals:
                     return False
         return True
 
-    # Covariances
+    # --- covariances ------------------------------------------------------------------------------
 
     def _covariance(self, first: LinearSum, second: LinearSum) -> FloatArray:
         """Return the covariance of two weighted sums in each group."""

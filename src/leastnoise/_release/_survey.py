@@ -134,7 +134,7 @@ class SamplingRule:
             return self.design.errors_of_counts(answer, total)
         if self.method == "variance_model":
             first, second = self.values
-            # sqrt((a + b / x) x^2), in a form that is 0 instead of infinite at x = 0
+            # The error is sqrt((a + b / x) x^2), in a form that is 0 instead of infinite at x = 0.
             variance = first * answer**2 + second * np.abs(answer)
             return np.sqrt(np.maximum(variance, 0))
         totals = np.array(self.values)

@@ -534,7 +534,8 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
             and the published release differ.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
-    # isfile() is False also for a name that is too long, which is refused later
+    # The function `isfile` also returns False for a name that is too long, which is refused
+    # later.
     is_published = os.path.isfile(target / "manifest.json")  # noqa: PTH113
     if not is_published or not ledger_path.exists():
         return None

@@ -401,7 +401,7 @@ def kind_from_spec(
             column=None if column == name else column, **reading_settings
         )
         if shape == "unknown" and "levels" in settings:
-            # `Unknown` refuses levels, because there are no categories yet
+            # `Unknown` refuses levels, because there are no categories yet.
             arguments["levels"] = settings["levels"]
         kind = _kind_from_key(shape, value, arguments, files)
         if "levels" in settings:

@@ -298,7 +298,7 @@ def residual_noise_max(
         c = dims * np.asarray(matrix @ (shares * per_cell))
         total = float(np.sqrt(c * dims).sum())
         bounds.append(total**2)
-        # 1 / lambda
+        # This is 1 / lambda.
         inverse = np.sqrt(np.divide(dims, c, out=np.full(len(c), np.inf), where=c > 0)) * total
         variances = np.asarray(matrix.T @ (np.where(c > 0, inverse, 0.0) * dims)) * per_cell
         return variances / total**2, total**2, inverse

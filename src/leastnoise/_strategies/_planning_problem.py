@@ -27,7 +27,7 @@ _MEAN_FITS = 1.3
 _MOST_LISTED = 2**20
 _MOST_SEARCHED = 1024  # cells
 _MOST_STRUCTURED = 4096  # maximum number of cells of an attribute that is fitted within a minute
-# CPU seconds, measured on one core of 2026
+# These are CPU seconds, measured on one core of 2026.
 _START_SECONDS = 0.005
 _QUERY_SET_SECONDS = 0.002
 _CELL_SECONDS = 1e-7

@@ -264,7 +264,7 @@ class Product:
     def is_marginal(self) -> bool:
         """Whether the queries are exactly the published cells of a marginal."""
         cells = identity()
-        # `is` is faster if there are very many tables
+        # The comparison `is` is faster if there are very many tables.
         return all(q is cells or q == cells for q in self.query_sets)
 
     @property

@@ -196,7 +196,8 @@ def test_groups_cover_each_set_once(attribute_sets, rows):
 
 def test_group_has_the_attributes_of_its_tables():
     lone = group_attribute_sets([(0, 1)], [2, 3], 100)
-    # 2 does not fit; 3 does, for nothing
+    # With attribute 2, the table of the first group would be too large. Attribute 3 would fit, but
+    # completes no set.
     held_up = group_attribute_sets([(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4)
     # Groups take more attributes while they have few cells.
     chain = group_attribute_sets([(place, place + 1) for place in range(5)], [10] * 6, 0)

@@ -134,7 +134,7 @@ def test_key_bound_is_close_above_the_exact_loss(noise, k, neighbours, threshold
 
     assert worst <= claimed * (1 + 1e-6)
     # Chances of the keys are added up, which at deltas like these is more than the chance of any:
-    # with q for one, k q and not 1 - (1 - q)^k
+    # with q for one, k q and not 1 - (1 - q)^k.
     assert 1 - (1 - claimed / k) ** k <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
 
 

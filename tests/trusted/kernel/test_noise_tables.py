@@ -63,8 +63,8 @@ def test_threshold_ties_use_further_digits(name, agreeing):
             first_word, *later_words = (
                 word_of(digits[i] + change, bits, position) for position in range(agreeing + 1)
             )
-            # draw() takes the prefixes, 0 and that of the threshold, from the lowest bits of a
-            # word, then 48 bits from the top of the next
+            # The method `draw` takes the two prefixes (0, and the prefix of the threshold) from
+            # the lowest bits of a word, then 48 bits from the top of the next word.
             script = Script(
                 [first_word >> 48 << 16, (first_word & (2**48 - 1)) << 16, *later_words], then=None
             )

@@ -178,7 +178,7 @@ def test_known_costs_of_replaced_rows():
     signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, signed, neighbours="replace")) == GaussianCost(4)
     pay = Block((), Fraction(1), "pay")
-    # 3 instead of -2
+    # A row of 3 replaces a row of -2.
     assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, pay, neighbours="replace")) == GaussianCost(25)
     assert cost(plan_of(LAPLACE, pay, neighbours="replace")) == PureCost(5)
     # A row outside the domain, which counts as nothing, instead of one inside: nobody else sees the

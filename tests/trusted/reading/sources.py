@@ -106,7 +106,7 @@ def ibis_table(table, folder, rng):
     name = f"given_{rng.integers(2**62)}"
     table.create(name)
     with warnings.catch_warnings():
-        # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
+        # Ibis 12 calls functions that DuckDB 2 has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         return ibis.duckdb.from_connection(CONNECTION).table(name)
 

@@ -600,7 +600,7 @@ class Name(str):
 
 @pytest.mark.parametrize("further", [5, True, None, "\ud800"])
 def test_row_does_not_affect_other_object_values(further):
-    # pandas is asked for the type of such a column, and answers by its first hundred values
+    # The type that pandas infers for such a column depends on its first hundred values.
     rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
     domain = Domain(a=Categories(["F"], outside="other", null="drop"))
     without, with_further_row = (

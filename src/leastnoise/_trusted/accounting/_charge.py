@@ -324,7 +324,7 @@ def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
     spent = sum_charges(division.composed)
     if division.is_all_pure and spent.epsilon <= epsilon:
         return True
-    # (G2): squares of mu add up, even if a release was chosen after earlier outputs were seen
+    # (G2): Squares of mu add up, even if a release was chosen after earlier outputs were seen.
     return gaussian_is_private(epsilon, spent.mu_squared, delta)
 
 

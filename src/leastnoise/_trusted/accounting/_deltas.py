@@ -197,7 +197,7 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     square = exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
-    # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
+    # If a^2 / 2 >= 7000, then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000.
     if (eps - square / 2) ** 2 >= 2 * NEGLIGIBLE_EXPONENT * square:
         if 2 * eps > square:
             return LEAST_DELTA

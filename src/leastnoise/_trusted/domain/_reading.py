@@ -28,7 +28,8 @@ def attribute_name(description: str, name: object) -> str:
     'sex'
     """
     allowed = "text that is not empty and has no control characters"
-    # str.isprintable would also refuse the ideographic space, which occurs in real column names
+    # The method `isprintable` would also refuse the ideographic space, which occurs in real column
+    # names.
     name = plain(name)
     if (
         not isinstance(name, str)

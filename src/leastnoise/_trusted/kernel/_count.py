@@ -84,12 +84,12 @@ def exact_marginals(
         if limits is not None:
             raise InputError(_OTHER_PLAN)
         return _marginals_of_counted_tables(table.domain, opened, attribute_sets, measure)
-    # (A1): None if every row counts as a row
+    # (A1): There are no values if every row counts as a row.
     if measure is None:
         values = opened.values.get(None)
     else:
         values = opened.values[measure]
-    # (A2): amounts stay within the measure's largest amount, because no limit is below 0
+    # (A2): Amounts stay within the measure's largest amount, because no limit is below 0.
     if limits is not None and measure is not None and values is not None:
         attribute, highest = limits
         if attribute is None:

@@ -419,7 +419,7 @@ class Ledger:
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._release_charge(price, privacy)
         day = today() if on is None else on
-        # `datetime` is a subclass of `date`, and a time of day is not a day
+        # `datetime` is a subclass of `date`, and a time of day is not a day.
         if type(day) is not date or day > today():
             raise refuse("on", str(on), "today or an earlier day, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
@@ -768,7 +768,7 @@ class Ledger:
         with write_transaction(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
-                # (J3): never reserved again
+                # (J3): The entry is never reserved again.
                 self._set_final_state(connection, entry_id, "sealed" if published else "absent")
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
@@ -783,7 +783,7 @@ class Ledger:
         connection.execute(
             "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
         )
-        # (J3): only an unpublished release needs its steps and its plan
+        # (J3): Only an unpublished release needs its steps and its plan.
         for table in ("pending", "step", "outcome"):
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
@@ -860,7 +860,7 @@ class Ledger:
             LedgerError: as for `_checked_receipt`, or the entry is sealed or absent.
         """
         entry = self._checked_receipt(connection, receipt)
-        # (J3): its steps are deleted, so a step that was drawn before would look new
+        # (J3): Its steps are deleted, so a step that was drawn before would look new.
         if entry.state != "reserved":
             raise LedgerError(
                 f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "

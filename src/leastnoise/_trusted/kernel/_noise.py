@@ -91,7 +91,7 @@ def discrete_laplace(
             slots=_PARTS,
         )
         v = table.draw(size, entropy)  # L2
-        # L3: v is at most 128, so the sum is below 2^64
+        # L3: The number v is at most 128, so the sum is below 2^64.
         magnitude = (u + scale_numerators * v) // divisor
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
@@ -100,7 +100,7 @@ def discrete_laplace(
             ) // int(scale_at(divisor, i))
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
-        # L4: if both signs were allowed, zero would be drawn twice as often
+        # L4: If both signs were allowed, zero would be drawn twice as often.
         accepted &= ~(zero & negative)
         return apply_signs(magnitude, negative), accepted
 
@@ -207,7 +207,7 @@ def discrete_gaussian(
         parts = _PARTS_OF_STD
     else:
         parts = 1
-    # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
+    # G1: A candidate y has k + x = y unit / p. The k-th part is k <= y unit / p < k + 1.
     unit = q * np.uint64(parts)
     width = (p + (unit - np.uint64(1))) // unit
     widest = int(width.max(initial=1))
@@ -239,7 +239,7 @@ def discrete_gaussian(
             parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
         )
         negative = random_signs(size, entropy)
-        # G5: if both signs were allowed, zero would be drawn twice as often
+        # G5: If both signs were allowed, zero would be drawn twice as often.
         accepted &= (y != 0) | far | ~negative
         return apply_signs(y, negative), accepted
 
@@ -294,7 +294,7 @@ def rounded_gaussian(
                 i,
                 entropy=entropy,
             )
-        # R4: both signs of 0 belong to the cell around 0
+        # R4: Both signs of 0 belong to the cell around 0.
         return apply_signs(y, random_signs(size, entropy)), accepted
 
     return draw_in_blocks(count, attempt)

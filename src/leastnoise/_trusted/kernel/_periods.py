@@ -219,7 +219,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # Views with the period as first axis; writing to them changes ``tables``
+        # These are views with the period as first axis. Writing to them changes ``tables``.
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )

@@ -108,7 +108,7 @@ class LeastCost:
                 error.
         """
         counts, starts, children = order_counts_by_tree(cells)
-        # Q3: group privacy
+        # Q3: This is group privacy.
         fixed, numerator, denominator = self.penalty_and_scale(len(counts), neighbour_distance)
         costs = [cost + fixed for cost in block_costs(counts, starts)]
         best = costs[-1]

@@ -275,8 +275,8 @@ def toss_exp(
     alive = np.arange(index.size)
     step = 1
     while alive.size:
-        # B3b: slot s < linear stands for x, slot s == linear for x^2 (or for nothing), the others
-        #     for 0
+        # B3b: A slot s < linear stands for x, a slot s == linear for x^2 (or for nothing), and the
+        # others for 0.
         slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
         limit = scale_at(linear, alive)
         hit = np.flatnonzero(slot <= limit if square else slot < limit)
@@ -287,7 +287,7 @@ def toss_exp(
             second = np.flatnonzero(heads & squared)
             heads[second] = coins.toss(index[chosen[second]], entropy)
         alive = chosen[heads]
-        # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
+        # B3a: Bernoulli(g / step) is the product of Bernoulli(g) and Bernoulli(1 / step).
         if step > 1:
             one_in_step = Ratios(
                 numerators=np.asarray(1, dtype=np.uint64),
@@ -349,7 +349,7 @@ class CellTable:
             after = np.searchsorted(self.leading, words, side="right")
             before = np.searchsorted(self.leading, words, side="left")
             drawn[ambiguous] = before
-            # T3: 64 digits are equal, go on until they differ
+            # T3: 64 digits are equal. The next ones are drawn until they differ.
             for j in np.flatnonzero(after != before):
                 drawn[ambiguous[j]] = before[j] + self._reaches(
                     int(before[j]), int(words[j]), entropy
@@ -431,7 +431,7 @@ def half_normal_table(parts_per_sigma: int) -> CellTable:
         ratio_squared = _enclose_product(ratio, ratio, work)
         weight: Enclosure = (1 << work, 1 << work)
         sums: list[Enclosure] = [(0, 0)]
-        # T5: from here on, a weight is at most half of the previous weight
+        # T5: From here on, a weight is at most half of the previous weight.
         while len(sums) <= parts_per_sigma * parts_per_sigma or weight[1] > 1:
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
             weight = _enclose_product(weight, step, work)

@@ -137,7 +137,7 @@ class ReleaseContract:
 
     def __post_init__(self) -> None:
         types = (*map(type, (self.domain, self.privacy, self.plan_text, self.along, self.late)),)
-        # M6: exactly of these classes
+        # M6: The values are exactly of these classes.
         if types != (Domain, Privacy, str, str, str) or type(self.declared_step) not in {
             Measurements,
             type(None),
@@ -337,7 +337,7 @@ class Series(Immutable):
                 payment. Nothing was drawn.
         """
         spent = _checked_cost(contract, table)
-        # (K3): the ledger's file, not the receipt, must have the whole charge of this contract
+        # (K3): The ledger's file, not the receipt, must have the whole charge of this contract.
         entry = _checked_ledger(ledger).entry_of(receipt)
         charge_due = charge(ledger.privacy.budget, contract.privacy.budget, spent)
         # The cost of a declared step is computed again when the step is drawn.

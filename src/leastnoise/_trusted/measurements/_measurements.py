@@ -320,8 +320,8 @@ class Measurements:
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
-        # M6: copies in Python's immutable types, so that checked values cannot change before they
-        # are measured.
+        # M6: These are copies in Python's immutable types, so that checked values cannot change
+        # before they are measured.
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "blocks", tuple(self.blocks))
         if not self.blocks:

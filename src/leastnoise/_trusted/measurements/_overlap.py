@@ -77,7 +77,8 @@ def _squared_change_bound(
         overlaps = np.maximum(numerators, 0)
     if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
         return None
-    # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most the sum of its row's largest entries
+    # (S6): The sum of x_t (Hx)_t is x'Hx, and (Hx)_t is at most the sum of its row's largest
+    # entries.
     return _largest_sum(_largest_sums(overlaps, total_length), total_length) / denominator
 
 

@@ -115,7 +115,7 @@ def cost(plan: Measurements) -> Cost:
     """
     plan.check_k_norm_groups()
     groups = plan.k_norm_groups()
-    # J1: neighbours differ by at most ``distance`` changes of norm 1 in each group
+    # J1: Neighbours differ by at most ``distance`` changes of norm 1 in each group.
     terms = [(1, plan.privacy.distance / plan.blocks[first].scale) for first, *_ in groups.values()]
     independent = tuple(block for block in plan.blocks if block.k_norm_group is None)
     if independent:

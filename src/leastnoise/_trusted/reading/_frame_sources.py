@@ -240,7 +240,7 @@ def _column(series: Any) -> Column:
     if _has_intervals(getattr(series.to_native(), "dtype", None)):
         return _pandas_values_column(series.to_native())
     try:
-        # Python objects keep their own types, because rules distinguish 1, True and 1.0
+        # Python objects keep their own types, because rules distinguish 1, True and 1.0.
         if not isinstance(_narwhals_dtype(series), nw.Object) and getattr(
             series.to_native(), "dtype", None
         ) != np.dtype(object):

@@ -465,7 +465,7 @@ def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | 
     """
     if clock.counted_in is None:
         return None
-    # With a margin of one day for every clock, as in `_on_the_clock`
+    # The limits have a margin of one day for every clock, as in `_on_the_clock`.
     first = float(clock.first - 3)
     last = float(clock.last + 4)
     if is_counted_in_utc(clock.counted_in):

@@ -366,7 +366,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
             has_key &= _boolean_array(keys.is_valid())
         if not has_key.all():
             keys = keys.filter(_arrow_mask(has_key))
-            # -1 marks a value without a key, and selects the last entry
+            # The position -1 marks a value without a key, and selects the last entry.
             positions = np.append(np.where(has_key, np.cumsum(has_key) - 1, -1), -1)[positions]
         if isinstance(column, TextColumn):
             return KeyColumn(keys, positions)

@@ -281,7 +281,7 @@ def _decimal_text(value: Decimal) -> str | None:
         return None
     plain = format(value, "f")
     whole, _, part = plain.partition(".")
-    # 1.0 and 1 are equal, and have the same text
+    # The numbers 1.0 and 1 are equal, and have the same text.
     part = part.rstrip("0")
     if len(part) > _DIGITS:
         return None

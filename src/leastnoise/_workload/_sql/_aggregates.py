@@ -187,7 +187,7 @@ class AggregateReader:
             return read_deviations[name](node, boxes)
         raise refused(node.sql("duckdb"), _ADVICE.get(name, _USUAL_ADVICE))
 
-    # Answers
+    # --- answers ----------------------------------------------------------------------------------
 
     def _answers(self, template: Aggregate, boxes: Boxes) -> list[Node]:
         """Return the columns of an aggregate's answers, one for each disjoint box."""
@@ -235,7 +235,7 @@ class AggregateReader:
             raise refused(f"{node.sql('duckdb')} with OR across attributes", _DIFFERENT_UNITS)
         return self._total(node, answers)
 
-    # Quantiles and units
+    # --- quantiles and units ----------------------------------------------------------------------
 
     def _ordered_quantile(self, node: Node, boxes: Boxes) -> Node:
         """Translate PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
@@ -296,7 +296,7 @@ class AggregateReader:
             )
         return self._of_one_box(node, Aggregate(node.sql("duckdb"), "units", self._unit), boxes)
 
-    # COUNT, SUM and AVG
+    # --- COUNT, SUM and AVG -----------------------------------------------------------------------
 
     def _count(self, node: Node, boxes: Boxes) -> Node:
         """Translate COUNT(x) to released answers.
@@ -459,7 +459,7 @@ class AggregateReader:
             self._answer_node(pair), _pair_factor(kind, first.factor, second.factor)
         )
 
-    # Terms
+    # --- terms ------------------------------------------------------------------------------------
 
     def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[OperandTerm]:
         """Split the operand of SUM or AVG into terms, and merge equal terms."""

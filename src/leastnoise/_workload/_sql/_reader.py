@@ -146,7 +146,7 @@ class StatementReader:
                 self._faults.add(node, refused(name, "Write its value").args[0])
         self._faults.check()
 
-    # Layers
+    # --- layers -----------------------------------------------------------------------------------
 
     def _layer(self, node: Node, queries: Queries) -> ComputedQuery:
         """Translate a query to a query on released tables."""
@@ -322,7 +322,7 @@ class StatementReader:
             return NamedQuery(_with_names_of_alias(table.unnest(), table), queries)
         raise refused(f"{table.sql('duckdb')} in FROM", "Name the table of the rows, or a SELECT")
 
-    # Queries over released answers
+    # --- queries over released answers ------------------------------------------------------------
 
     def _computed_layer(self, select: Node, queries: Queries) -> ComputedQuery:
         """Translate a SELECT from other queries, which DuckDB computes."""
@@ -426,7 +426,7 @@ class StatementReader:
         )
         return ComputedColumn(output, inner, noise)
 
-    # Queries of rows
+    # --- queries of rows --------------------------------------------------------------------------
 
     def _inlined(self, select: Node, queries: Queries) -> Node:
         """Replace a subquery of rows in FROM by its table."""

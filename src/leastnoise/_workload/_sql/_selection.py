@@ -136,7 +136,7 @@ class SelectionReader:
     _answers: list[Aggregate] = field(default_factory=list)
     _combinations: list[AnswerExpression] = field(default_factory=list)
     _groups: list[GroupColumn] = field(default_factory=list)
-    # Group indices by `_comparable_text`
+    # Indices of the groups by `_comparable_text`.
     _group_of_text: dict[str, int] = field(default_factory=dict)
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
@@ -224,7 +224,7 @@ class SelectionReader:
         ]
         return exp.select("*", *columns).from_(table).subquery("released")
 
-    # WHERE
+    # --- WHERE ------------------------------------------------------------------------------------
 
     def _where(self) -> Boxes:
         """Return the cell boxes of WHERE; all rows if WHERE has an error."""
@@ -275,7 +275,7 @@ class SelectionReader:
         definition_term.parent = term.parent  # gives errors their position
         return definition_term
 
-    # GROUP BY
+    # --- GROUP BY ---------------------------------------------------------------------------------
 
     def _grouping_sets(self) -> list[tuple[int, ...]]:
         """Read GROUP BY, and return its grouping sets as indices of group columns."""
@@ -541,7 +541,7 @@ class SelectionReader:
         """Return whether a column is the column of the privacy unit."""
         return self.unit is not None and column.name.lower() == self.unit.lower()
 
-    # SELECT
+    # --- SELECT -----------------------------------------------------------------------------------
 
     def _projection(self, node: Node) -> ComputedColumn | None:
         """Translate a column of SELECT; None if it has an error."""
@@ -933,7 +933,7 @@ class SelectionReader:
             total = exp.Add(this=double, expression=absent)
         return exp.Paren(this=total)
 
-    # The other clauses
+    # --- the other clauses ------------------------------------------------------------------------
 
     def _query_without_table(self, outputs: Sequence[ComputedColumn]) -> Node:
         """Build the query on the released table, still without FROM."""

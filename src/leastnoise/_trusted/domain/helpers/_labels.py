@@ -42,7 +42,7 @@ def label_text(value: object) -> str | None:
         if number is None:
             return None
         return number_text(number)
-    # Also the integers of numpy, which are not `int`
+    # The integers of NumPy are not `int`.
     if hasattr(value, "__index__"):
         return str(int(value))
     return None
