@@ -52,11 +52,7 @@ def test_first_glossary_words_are_explained():
 
 NOTATION = ROOT / "docs" / "notation.md"
 PROSE = sorted(
-    [
-        *(ROOT / "docs").rglob("*.md"),
-        *ROOT.glob("*.md"),
-        *(ROOT / "changelog.d").glob("*.md"),
-    ]
+    [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "changelog.d").glob("*.md")]
 )
 # Code is left out of a page in this order; line breaks stay, so that line numbers are right.
 NO_PROSE = (

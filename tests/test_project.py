@@ -286,9 +286,7 @@ def test_fields_listed_as_arguments_are_detected(header, method, is_refused):
 
 
 @pytest.mark.parametrize("package", ["", *TRUSTED_PACKAGES])
-def test_public_and_trusted_members_are_documented(
-    package,
-):
+def test_public_and_trusted_members_are_documented(package):
     assert undocumented(importlib.import_module(module_name(package))) == []
 
 

@@ -54,9 +54,7 @@ def _started(kind, home):
 
 
 @pytest.fixture(scope="session")
-def run_in_browser(
-    tmp_path_factory,
-):
+def run_in_browser(tmp_path_factory):
     """Yield a function that runs a script in a browser and returns its findings."""
     running: dict[str, subprocess.Popen[str]] = {}
     home = tmp_path_factory.mktemp("home")

@@ -346,9 +346,7 @@ def test_dots_of_one_group_are_apart_and_clip_with_arrows(svgs):
 
 
 @pytest.mark.parametrize(
-    "wide",
-    [(0.0, 20.0), (-3.0, 12.0), (7.0, 21.0)],
-    ids=["both sides", "uneven", "upwards"],
+    "wide", [(0.0, 20.0), (-3.0, 12.0), (7.0, 21.0)], ids=["both sides", "uneven", "upwards"]
 )
 def test_dots_show_whole_intervals_if_they_fit(wide):
     rows = [DotRow(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]

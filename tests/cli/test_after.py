@@ -22,8 +22,7 @@ def folder_of_release(folder, run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("language", "heading"),
-    [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")],
+    ("language", "heading"), [("en", "Earlier releases"), ("de", "Frühere Veröffentlichungen")]
 )
 def test_spec_counts_earlier_releases(folder_of_release, run, language, heading):
     spec = folder_of_release / "people.toml"

@@ -232,11 +232,7 @@ def test_audit_covers_the_category_search(visits, run, monkeypatch):
     # Chance decides which of these has the largest bound, and is the one that is not listed.
     tests_of_all_keys = ("all keys that nobody else has", "all keys that others have too")
     assert sum(name not in search_part for name in tests_of_all_keys) == 1
-    parts = (
-        "epsilon: at most 0.2",
-        "a key at the threshold",
-        "no bound is above its claim",
-    )
+    parts = ("epsilon: at most 0.2", "a key at the threshold", "no bound is above its claim")
     assert_contains(search_part, *parts)
     for noise, sampler in list(_key_search._SAMPLERS.items()):
         monkeypatch.setitem(

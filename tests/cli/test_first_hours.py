@@ -211,13 +211,7 @@ def test_case_insensitive_search_reports_lower_case(folder, run):
         ("customer_id,Mitarbeiter-Nr", "customer_id", ["customer_id", "Mitarbeiter-Nr"]),
         *(
             (f"{name},age", name, [name])
-            for name in (
-                "customerNo",
-                "Patient ID",
-                "PATIENT_ID",
-                "Kunden-Id",
-                "Kunde",
-            )
+            for name in ("customerNo", "Patient ID", "PATIENT_ID", "Kunden-Id", "Kunde")
         ),
         ("customer_paid,Kundengruppe,users,Hausnummer,account,paid", None, []),
     ],

@@ -8,13 +8,7 @@ import pytest
 
 from cli.conftest import assert_contains, edit, ended, files
 from leastnoise._session import Ledger, read_release
-from leastnoise._trusted.accounting import (
-    ApproxDP,
-    Charge,
-    Privacy,
-    PureDP,
-    gaussian_mu_squared,
-)
+from leastnoise._trusted.accounting import ApproxDP, Charge, Privacy, PureDP, gaussian_mu_squared
 from waiting import HANGS, wait_until
 
 # The program with one changed step: from one of its calls on it does something before or after it,
@@ -200,9 +194,7 @@ def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run,
 
 
 @pytest.mark.parametrize(
-    ("change", "end"),
-    [step[1:] for step in STEPS[::2]],
-    ids=[step[0] for step in STEPS[::2]],
+    ("change", "end"), [step[1:] for step in STEPS[::2]], ids=[step[0] for step in STEPS[::2]]
 )
 def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
     """A release with a third of an (epsilon, delta) budget, killed after its payment."""

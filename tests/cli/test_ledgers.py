@@ -370,13 +370,7 @@ def test_invalid_plan_file_is_one_sentence(folder, run, text):
     run.is_refused("", "release", "people.toml", "--plan", "plan.json", "--out", "a")
 
 
-def _book(
-    *charges,
-    privacy=None,
-    name="people",
-    share="",
-    file="people.ledger",
-):
+def _book(*charges, privacy=None, name="people", share="", file="people.ledger"):
     """Make a ledger with entries and a share."""
 
     def prepare(folder):

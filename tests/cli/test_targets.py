@@ -37,8 +37,7 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
     shown = run("plan", "means.toml")
     assert re.search(r"margin 3\.000: [23][.]\d", shown.out)
     assert_contains(
-        shown.err,
-        "meets the targets, and total has no target, so nothing limits its errors.",
+        shown.err, "meets the targets, and total has no target, so nothing limits its errors."
     )
     (statistic,) = run.json("plan", "means.toml")["statistics"]
     assert (statistic["target"], statistic["is_met"]) == ({"margin": 3.0}, True)

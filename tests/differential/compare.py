@@ -14,11 +14,7 @@ import pandas as pd
 
 import leastnoise as ln
 from differential.exact import ExactNumbers
-from differential.statements import (
-    Undecided,
-    random_setting,
-    random_statement,
-)
+from differential.statements import Undecided, random_setting, random_statement
 from leastnoise._release import answer_statement
 from leastnoise._workload import UNDECIDED, SqlSettings, read_statements
 

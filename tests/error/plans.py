@@ -23,15 +23,7 @@ from leastnoise._trusted.linop import (
     dense,
 )
 from leastnoise._trusted.measurements import Block, Factor, Measurements
-from leastnoise._workload import (
-    Workload,
-    level,
-    marginals,
-    matrix,
-    queries,
-    ranges,
-    together,
-)
+from leastnoise._workload import Workload, level, marginals, matrix, queries, ranges, together
 
 DOMAIN = Domain(
     a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)}
@@ -189,12 +181,7 @@ SIGN_A = factor("a", Dense([[3, -3]]))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
-def _case(
-    name,
-    mechanism,
-    workload,
-    *blocks,
-):
+def _case(name, mechanism, workload, *blocks):
     """Return a case whose blocks are stated by their factors and scales."""
     rounded = mechanism is Noise.ROUNDED_GAUSSIAN
     # The budget allows all of the scales, which are not fitted to it.

@@ -18,16 +18,7 @@ from leastnoise._error import (
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._trusted.linop import (
-    AllRanges,
-    Dense,
-    Identity,
-    Prefix,
-    Ranges,
-    Total,
-    Tree,
-    dense,
-)
+from leastnoise._trusted.linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, Tree, dense
 from leastnoise._workload import marginals, queries
 from strategies.proposals import proposal
 

@@ -134,12 +134,7 @@ def test_errors_with_20_bit_integers_match_dense(strategy, weight, cells):
     ("are_small", "structure_of_two", "structure_of_many"),
     [(True, DenseStructure, DenseStructure), (False, PairStructure, IterativeStructure)],
 )
-def test_which_structure_is_used(
-    are_small,
-    structure_of_two,
-    structure_of_many,
-    monkeypatch,
-):
+def test_which_structure_is_used(are_small, structure_of_two, structure_of_many, monkeypatch):
     if not are_small:
         for limit in ("_MOST_QUICK_CELLS", "MOST_DENSE"):
             monkeypatch.setattr(f"leastnoise._error._structure.{limit}", 0)

@@ -8,12 +8,7 @@ import pytest
 
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import JointBlocks, block_rows, block_variance, equations
-from leastnoise._estimation import (
-    Estimate,
-    nnls,
-    non_negative_cells,
-    simulate_noise,
-)
+from leastnoise._estimation import Estimate, nnls, non_negative_cells, simulate_noise
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
@@ -57,10 +52,7 @@ def two_tables():
         Block((), Fraction(2)),
     )
     plan = Measurements(
-        domain=PLANE,
-        privacy=Privacy(PureDP(99)),
-        noise=Noise.DISCRETE_LAPLACE,
-        blocks=blocks,
+        domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
     rng = np.random.default_rng(9)
     values = tuple(rng.integers(-25, 60, block.rows) for block in blocks)

@@ -209,9 +209,7 @@ def test_smoothing_reduces_errors_on_even_counts(shape, most):
     assert squares[0] <= most**2 * squares[1]
 
 
-def test_smoothed_means_shrink_by_james_and_stein(
-    monkeypatch,
-):
+def test_smoothed_means_shrink_by_james_and_stein(monkeypatch):
     """If the means are half of least squares, 1 - n / q of least squares remains.
 
     Here q is the sum of the squares of least squares in units of the noise.

@@ -116,12 +116,7 @@ def release_of(facts, seeds):
     ids=["none", "places", "county and sex", "two tables", "places without rows"],
 )
 @pytest.mark.parametrize("rounding", ["to the next", "farther", "in groups"])
-def test_tables_add_up_and_keep_public_facts(
-    monkeypatch,
-    facts,
-    public_sums,
-    rounding,
-):
+def test_tables_add_up_and_keep_public_facts(monkeypatch, facts, public_sums, rounding):
     if rounding == "farther":  # as where no rounding down or up has the sums
         monkeypatch.setattr(f"{ROUNDING}._round_adjacent", lambda *_: None)
     if rounding == "in groups":  # as if a parent had very many cells

@@ -127,9 +127,7 @@ def test_biased_columns_match_published_widths():
     assert all(0.8 < row["coverage"] <= 1 for row in rows)
 
 
-def test_undercovering_data_set_is_redrawn_not_dropped(
-    monkeypatch,
-):
+def test_undercovering_data_set_is_redrawn_not_dropped(monkeypatch):
     monkeypatch.setattr(coverage, "_AGAIN", 5)
     case = Case(
         group="made up",

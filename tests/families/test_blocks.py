@@ -22,13 +22,7 @@ from leastnoise._families import (
     sum_grams,
 )
 from leastnoise._strategies import NotApplicable
-from leastnoise._trusted.linop import (
-    DiagonalAndRows,
-    Prefix,
-    Ranges,
-    Total,
-    column_sums,
-)
+from leastnoise._trusted.linop import DiagonalAndRows, Prefix, Ranges, Total, column_sums
 
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
@@ -98,9 +92,7 @@ def test_ranges_fit_as_well_as_by_full_descent():
     assert error < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))
 
 
-def test_block_sums_are_measured_separately_where_many(
-    monkeypatch,
-):
+def test_block_sums_are_measured_separately_where_many(monkeypatch):
     monkeypatch.setattr("leastnoise._families._blocks._MOST_UNMEASURED_BLOCKS", 4)
     monkeypatch.setattr("leastnoise._families._blocks._MOST_DESCENT_STEPS", 20)
     fitted = fit_blocks(prefix_gram(5000))

@@ -9,13 +9,7 @@ from scipy.optimize import approx_fprime
 from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._families import _dense as optimal
-from leastnoise._families import (
-    dense_gram,
-    fit_family,
-    gaussian_optimum,
-    invert_gram,
-    sum_grams,
-)
+from leastnoise._families import dense_gram, fit_family, gaussian_optimum, invert_gram, sum_grams
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Dense, Prefix, column_sums
 

@@ -153,17 +153,12 @@ def test_one_cell_and_the_same_plan_twice():
     first = fit_p_identity(all_ranges_gram(20), effort=0.3)
     assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
     np.testing.assert_array_equal(
-        first.matrix(),
-        fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix(),
+        first.matrix(), fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix()
     )
 
 
 @pytest.mark.parametrize(
-    "fit",
-    [
-        lambda gram: fit_p_identity(gram, effort=0.1),
-        lambda gram: fit_level_tree(gram, 1),
-    ],
+    "fit", [lambda gram: fit_p_identity(gram, effort=0.1), lambda gram: fit_level_tree(gram, 1)]
 )
 def test_fit_ended_by_time_is_not_cached(fit):
     with time_limit(Deadline(end=0.0)):

@@ -42,9 +42,7 @@ def rank(matrix):
 
 
 @every_case
-def test_rows_lie_in_space_if_rank_does_not_rise(
-    case,
-):
+def test_rows_lie_in_space_if_rank_does_not_rise(case):
     space = row_space(case.operator)
     matrix = case.reference()
     for other in (other for other in CASES if other.operator.size == case.operator.size):

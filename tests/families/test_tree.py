@@ -33,9 +33,7 @@ MIXED = [
 ]
 
 
-def test_product_variances_match_single_rows(
-    monkeypatch,
-):
+def test_product_variances_match_single_rows(monkeypatch):
     root = RNG.normal(size=(48, 48))
     rows = reduce(np.kron, map(dense, MIXED))
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)

@@ -72,12 +72,7 @@ AUDITS: dict[type, tuple[str, Callable[..., Any]]] = {
 }
 
 
-def sharpness_of(
-    plan,
-    step,
-    seed=1,
-    trials=None,
-):
+def sharpness_of(plan, step, seed=1, trials=None):
     """Return the kind of a step, and its certified loss over the claim: at most 1 if right."""
     kind, audit = AUDITS[type(step)]
     effort = Effort(

@@ -111,12 +111,7 @@ def is_covered(answer, exact):
         (3_000, ZCDP("1/100"), "model_bins", 0.8),
         (3_000, PureDP("1/2"), "model_bins", 0.85),
         # Epsilon and delta add up by parts, which costs more.
-        (
-            3_000,
-            ApproxDP(1, "1e-9"),
-            "model_bins",
-            1.2,
-        ),
+        (3_000, ApproxDP(1, "1e-9"), "model_bins", 1.2),
         (300_000, PureDP(2), "model_tables", 1.05),
     ],
 )
@@ -363,9 +358,7 @@ def chain_codes():
     return dict(zip(CHAIN_DOMAIN.names, columns, strict=True))
 
 
-def test_model_follows_measurements_that_its_mixture_misses(
-    chain_codes,
-):
+def test_model_follows_measurements_that_its_mixture_misses(chain_codes):
     table = Table(CHAIN_DOMAIN, chain_codes, rows=20_000)
     estimator = run(plan_model(CHAIN_PAIRS, Privacy(ZCDP("1/60"))), table, 4).estimator()
     assert isinstance(estimator, ModelEstimator)

@@ -168,10 +168,7 @@ def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
         only_mutant(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py"
     )
     # The test of the names that a package exports is added.
-    assert cover.tests(offered) == [
-        names,
-        other_test,
-    ]
+    assert cover.tests(offered) == [names, other_test]
 
 
 @pytest.fixture

@@ -60,9 +60,7 @@ def page(observation, tmp_path_factory):
             steps=1,
         )
         release = build_release(
-            observation,
-            Options(non_negative=True),
-            receipt=ReceiptFacts(id="", payment=payment),
+            observation, Options(non_negative=True), receipt=ReceiptFacts(id="", payment=payment)
         )
         target = write(release, tmp_path_factory.mktemp("page") / "out", "csv")
     return (target / "report.html").read_text(encoding="utf-8")

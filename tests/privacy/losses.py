@@ -169,15 +169,7 @@ def privacy_of(budget, neighbours, rows, bound=None):
     return Privacy(budget, neighbours, "id" if rows > 1 or bound else None, rows, bound)
 
 
-def _row(
-    kind,
-    name,
-    budget,
-    domain,
-    blocks,
-    units,
-    bound=None,
-):
+def _row(kind, name, budget, domain, blocks, units, bound=None):
     declared, noise = KINDS[budget]
     claim = float(claim_of(declared, noise))
     ratios = {}

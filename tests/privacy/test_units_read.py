@@ -92,10 +92,7 @@ def blocks():
 
 def plans(block, most, bound, domain=DOMAIN):
     """Yield plans of one block, for both kinds of noise."""
-    for budget, noise in (
-        (PureDP(1), Noise.DISCRETE_LAPLACE),
-        (ZCDP(1), Noise.DISCRETE_GAUSSIAN),
-    ):
+    for budget, noise in ((PureDP(1), Noise.DISCRETE_LAPLACE), (ZCDP(1), Noise.DISCRETE_GAUSSIAN)):
         privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
         yield Measurements(domain=domain, privacy=privacy, noise=noise, blocks=(block,))
 
@@ -143,9 +140,7 @@ def unit_with_nulls(number, generator):
 
 
 @pytest.mark.parametrize(
-    ("most", "bound"),
-    [(1, None), (2, PerCellBound(1, "t")), (4, PerCellBound(2, "a"))],
-    ids=str,
+    ("most", "bound"), [(1, None), (2, PerCellBound(1, "t")), (4, PerCellBound(2, "a"))], ids=str
 )
 def test_no_unit_changes_more_by_rows_with_nulls(most, bound, tmp_path):
     """Rows in hidden cells are counted, chosen and bounded like any others."""

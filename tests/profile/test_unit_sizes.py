@@ -10,11 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import PlanDetails
-from leastnoise._profile import (
-    describe_unit_sizes,
-    plan_unit_sizes,
-    unit_size_cells,
-)
+from leastnoise._profile import describe_unit_sizes, plan_unit_sizes, unit_size_cells
 
 UNITS = 5000
 SEED = 3

@@ -91,8 +91,7 @@ def test_covariances_that_need_a_solver_are_refused():
     ):
         check_options(plan, Options(covariances=["sex"]))
     with pytest.raises(
-        InputError,
-        match="The covariances of sex and sex are not computed, because the estimates",
+        InputError, match="The covariances of sex and sex are not computed, because the estimates"
     ):
         build_release(observed(plan)).covariance("sex")
 

@@ -180,11 +180,7 @@ def test_options_unknown_to_the_ledger_are_refused(text):
     ("name", "value", "allowed"),
     [
         *(
-            (
-                "formats",
-                value,
-                "a list of at least one of 'csv', 'parquet', 'xlsx' and 'sdmx'",
-            )
+            ("formats", value, "a list of at least one of 'csv', 'parquet', 'xlsx' and 'sdmx'")
             for value in (["pdf"], [], "csv")
         ),
         ("nnls", 1, "true or false; got 1"),
@@ -194,11 +190,7 @@ def test_options_unknown_to_the_ledger_are_refused(text):
         ("contact", None, "a text of one line, or one for each language; got None"),
         ("guard", "2/3", "a share of the budget above 0 and at most 1/2"),
         ("guard", 0, "a number above 0"),
-        (
-            "searches",
-            [{"attribute": "agent"}],
-            "a list of results of search_facts",
-        ),
+        ("searches", [{"attribute": "agent"}], "a list of results of search_facts"),
         *(
             (name, value, "")
             for name in ("round", "below")

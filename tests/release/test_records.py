@@ -50,13 +50,7 @@ PAIRS = ln.marginals(
 ) + ln.queries(DOMAIN, seen="identity")
 
 
-def release_of(
-    workload,
-    data,
-    budget=None,
-    out=None,
-    **options,
-):
+def release_of(workload, data, budget=None, out=None, **options):
     """Return a seeded release of a workload."""
     return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)
 
@@ -215,7 +209,6 @@ def test_records_group_into_units_by_mean_size(tmp_path):
     synthesized(tmp_path / "release", "--out", tmp_path / "a.csv", "--rows", "30", "--units")
     assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
     with pytest.raises(
-        ln.InputError,
-        match="only if the release counts units, and this release does not",
+        ln.InputError, match="only if the release counts units, and this release does not"
     ):
         release_of(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)

@@ -18,8 +18,7 @@ EUROS = {"en": "EUR per year", "de": "EUR je Jahr"}
 def scaled(tmp_path_factory):
     """Write a release of incomes whose sums readers see in millions."""
     domain = ln.Domain(
-        {"region": ["north", "south"]},
-        measures={"pay": ln.Measure("pay", 0, 200_000, unit="100")},
+        {"region": ["north", "south"]}, measures={"pay": ln.Measure("pay", 0, 200_000, unit="100")}
     ).as_complete()
     workload = ln.mean_queries(domain, of="pay", by=["region"])
     rows = pd.DataFrame({"region": ["north", "south"] * 500, "pay": np.arange(1000) * 100})

@@ -109,10 +109,7 @@ def test_design_effect_gives_errors_of_counts_and_shares(tmp_path):
         ('cv = "0.05"', lambda x: 0.05 * x),
         ("standard_error = 7", lambda x: np.full(x.shape, 7.0)),
         ("standard_error = [7, 8, 9]", lambda x: np.array([7.0, 8.0, 9.0])),
-        (
-            'variance_model = { a = "0.001", b = "2.5" }',
-            lambda x: x * np.sqrt(0.001 + 2.5 / x),
-        ),
+        ('variance_model = { a = "0.001", b = "2.5" }', lambda x: x * np.sqrt(0.001 + 2.5 / x)),
         ('design_effect = "2"\ndeviation = 30', None),
     ],
 )

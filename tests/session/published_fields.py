@@ -130,13 +130,7 @@ ALL_OPTIONS = {
     "joined_on": ("person", "id"),
 }
 PAYMENT = Payment(
-    dataset="people 5",
-    ledger="...",
-    ledger_id="...",
-    charge="...",
-    number=1,
-    head="...",
-    steps=1,
+    dataset="people 5", ledger="...", ledger_id="...", charge="...", number=1, head="...", steps=1
 )
 SEARCH = SearchFacts(attribute="...", plan="...", receipt=ReceiptFacts(id="...", payment=PAYMENT))
 

@@ -155,9 +155,7 @@ def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
     rows = draw_rows(rng)
     domain = draw_domain(rng)
     plan = ln.plan(
-        draw_workload(rng, domain),
-        UNITS if seed % 3 == 0 else NOISELESS,
-        strategy="identity",
+        draw_workload(rng, domain), UNITS if seed % 3 == 0 else NOISELESS, strategy="identity"
     )
     for name, source in sources(rows, tmp_path).items():
         release = ln.release(plan, source, seed=1)
@@ -389,11 +387,7 @@ def test_report_says_how_many_rows_tables_lack(tmp_path):
 
 @pytest.mark.parametrize(
     ("policies", "values"),
-    [
-        ({}, "missing or outside"),
-        ({"null": "cell"}, "outside"),
-        ({"outside": "clip"}, "missing"),
-    ],
+    [({}, "missing or outside"), ({"null": "cell"}, "outside"), ({"outside": "clip"}, "missing")],
 )
 def test_sentences_name_the_values_that_are_left_out(tmp_path, policies, values):
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, **policies))

@@ -11,12 +11,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from experiments.coverage_moments import (
-    NOISE,
-    determination_truth,
-    drawn_moments,
-    regression_truth,
-)
+from experiments.coverage_moments import NOISE, determination_truth, drawn_moments, regression_truth
 from leastnoise._domain import CompleteCount, DeviationProduct
 from leastnoise._error import statistic_errors
 from leastnoise._estimation import coefficient_columns, determination_columns, pair_columns

@@ -23,13 +23,7 @@ from leastnoise._session import (
 )
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
-from leastnoise._trusted.kernel import (
-    SeededEntropy,
-    Series,
-    UnpaidSeries,
-    _ledger,
-    row_allowance,
-)
+from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger, row_allowance
 from session.releasing import manifest, report, stopped
 from simulated import read_table
 

@@ -82,9 +82,7 @@ def test_units_count_once_per_cell_and_in_total(rows):
         assert sum(counts["sum of revenue by region"]) < 0.9 * sum(revenue)
 
 
-def test_rows_and_units_share_the_budget(
-    plan,
-):
+def test_rows_and_units_share_the_budget(plan):
     costs = {
         view.blocks[0].measure: cost(view).epsilon for view in split_by_quantity(plan.measured())
     }

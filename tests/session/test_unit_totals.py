@@ -77,12 +77,7 @@ def release(parsed_spec, data=ORDERS, **options):
     return ln.release(ln.plan(parsed_spec.workload, parsed_spec.privacy), data, seed=1, **options)
 
 
-def by_duckdb(
-    groups,
-    where="",
-    orders=ORDERS,
-    months="month BETWEEN 1 AND 4",
-):
+def by_duckdb(groups, where="", orders=ORDERS, months="month BETWEEN 1 AND 4"):
     """Return the clipped totals by DuckDB over the same rows."""
     answer = duckdb.sql(TOTALS.format(groups=groups, where=where, months=months)).df()
     return answer["revenue"].round(2).tolist()
@@ -285,21 +280,9 @@ def test_totals_keep_more_of_heavy_tails_than_row_limits():
                 r"region to by"
             ),
         ),
-        (
-            BY_BOTH,
-            [('{ column = "customer", max_rows = 16 }', '"row"')],
-            "every row is a unit",
-        ),
-        (
-            '[[workload]]\nmeans = { of = "revenue" }',
-            [],
-            "A total of units has no mean of rows",
-        ),
-        (
-            "[[workload]]\nsql = 'SELECT AVG(amount) FROM orders'",
-            [],
-            r"AVG\(amount\)",
-        ),
+        (BY_BOTH, [('{ column = "customer", max_rows = 16 }', '"row"')], "every row is a unit"),
+        ('[[workload]]\nmeans = { of = "revenue" }', [], "A total of units has no mean of rows"),
+        ("[[workload]]\nsql = 'SELECT AVG(amount) FROM orders'", [], r"AVG\(amount\)"),
         (BY_BOTH + 'weighted_by = "revenue"', [], "weight"),
     ],
 )

@@ -75,8 +75,7 @@ def test_squares_are_rounded_quotients_of_whole_numbers(measure):
     square = SquaredDeviation(measure)
     values = [None, "x", *range(-4, 6), 1e5, 100_000.4, 200_001, 1e300]
     domain = ln.Domain(
-        a=["x"],
-        measures={"pay": measure, "squares": square, "number": ValueCount(measure)},
+        a=["x"], measures={"pay": measure, "squares": square, "number": ValueCount(measure)}
     )
     rows = pd.DataFrame({"a": "x", "pay": pd.Series(values, dtype=object)})
     workload = ln.queries(domain, sum="squares") + ln.queries(domain, sum="number")

@@ -200,11 +200,7 @@ def least_trace(rows):
 
 @pytest.mark.parametrize(
     "workload",
-    [
-        WEIGHTED_MEAN,
-        WEIGHTED_MEAN + BY_SEX.weighted_by("w") + PAY_BY_SEX,
-        WEIGHTED_MEAN + BY_SEX,
-    ],
+    [WEIGHTED_MEAN, WEIGHTED_MEAN + BY_SEX.weighted_by("w") + PAY_BY_SEX, WEIGHTED_MEAN + BY_SEX],
 )
 def test_weighted_bounds_stay_within_row_limits(workload):
     """The lower bound uses possible rows: a weight, and a value times this weight."""

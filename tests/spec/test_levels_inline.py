@@ -138,9 +138,7 @@ def test_json_of_a_domain_keeps_its_levels():
     ("change", "message"),
     [
         pytest.param(
-            {"labels": ["low", "low"]},
-            "the labels of the level 'half' in JSON",
-            id="equal labels",
+            {"labels": ["low", "low"]}, "the labels of the level 'half' in JSON", id="equal labels"
         ),
         pytest.param(
             {"labels": ["low", "high", "none"]},

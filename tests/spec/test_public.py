@@ -41,13 +41,7 @@ REGION = '[[public]]\nqueries = { store = { level = "region" } }\ncounts = [%s]\
 PAIRS = "marginals = { ways = 2 }"
 
 
-def spec_of(
-    public,
-    strategy="marginals",
-    budget='epsilon = "1/4"',
-    workload=PAIRS,
-    folder=Path(),
-):
+def spec_of(public, strategy="marginals", budget='epsilon = "1/4"', workload=PAIRS, folder=Path()):
     """Return a spec with public counts."""
     return parse_spec(
         SPEC.format(budget=budget, strategy=strategy, public=public, asked=workload), folder
@@ -178,10 +172,7 @@ def test_simulated_noise_keeps_public_counts(public):
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
 def test_model_and_its_records_hold_public_sums(budget):
     plan = plan_spec(spec_of(BOTH, "model", budget))
-    assert [step.name for step in plan.adaptive.steps] in (
-        ["alone", "pairs"],
-        ["independent"],
-    )
+    assert [step.name for step in plan.adaptive.steps] in (["alone", "pairs"], ["independent"])
     (release,) = releases(plan, ROWS_OF, [4])
     assert release.finding.facts()["rows"] == ROWS
     for table in release.tables:

@@ -93,9 +93,7 @@ def test_page_of_strategies_has_rows_of_the_registry():
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_planner_record_describes_limits_and_choice(
-    name,
-):
+def test_planner_record_describes_limits_and_choice(name):
     planner, short, long = (
         PLANNERS[name],
         *(queries(Domain(a=Integers(0, last)), a="prefix") for last in (3, 1023)),

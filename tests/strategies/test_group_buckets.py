@@ -20,9 +20,7 @@ def under(threshold):
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_buckets_grow_threefold_with_matching_noise(
-    norm,
-):
+def test_buckets_grow_threefold_with_matching_noise(norm):
     for threshold in EDGES[candidate_cells(EDGES)].tolist():
         buckets = under(threshold)
         assert buckets.upper_ends[-1] == buckets.limits.max() == threshold

@@ -64,12 +64,7 @@ REFUSED = [
     ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only multiples of its total"),
     ("union", PREFIX, PURE, "cannot be split"),
     # Equal tables become one, with the sum of the weights.
-    (
-        "union",
-        PREFIX + queries(SMALL, b="prefix", weight=2),
-        PURE,
-        "cannot be split",
-    ),
+    ("union", PREFIX + queries(SMALL, b="prefix", weight=2), PURE, "cannot be split"),
     ("union", MIXED, PURE, "possible only for counts"),
     (
         "union",

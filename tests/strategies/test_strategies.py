@@ -111,9 +111,7 @@ def test_few_ranges_are_planned_on_merged_cells(shuffled):
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/2")], ids=["pure", "rho"])
-def test_long_attribute_is_planned_on_runs_of_ranges(
-    budget,
-):
+def test_long_attribute_is_planned_on_runs_of_ranges(budget):
     ends = np.sort(np.random.default_rng(3).integers(0, 2**16, (12, 2)), axis=1)
     edges = np.unique([0, *ends[:, 0], *(ends[:, 1] + 1), 2**16])
     runs = np.searchsorted(edges, ends + np.array([0, 1])) - np.array([0, 1])

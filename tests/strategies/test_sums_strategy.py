@@ -167,10 +167,7 @@ def test_groups_and_merged_cells_are_planned():
     noise, loss = gram_matrices_along(grouped, "pay")
     assert noise.dense() == pytest.approx(2 * prefix_gram(40).dense() / 40**2)
     assert loss.dense() == pytest.approx(prefix_gram(40).dense() / 2 / 40**2)
-    assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == (
-        "sex",
-        "pay",
-    )
+    assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == ("sex", "pay")
     few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
     (block, _), *_ = limited_strategy(few, "pay", limits, 1).blocks
     assert len({tuple(column) for column in dense(block.factors[0].operator).T}) == 2
@@ -180,10 +177,7 @@ def test_groups_and_merged_cells_are_planned():
 
 def test_weights_of_a_gram_matrix_without_a_short_form():
     full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
-    assert limited_gram(full, np.array([2, 5])).dense().tolist() == [
-        [8.0, 10.0],
-        [10.0, 75.0],
-    ]
+    assert limited_gram(full, np.array([2, 5])).dense().tolist() == [[8.0, 10.0], [10.0, 75.0]]
     assert strategy_rmse(limited_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(
         math.sqrt(83 / 2)
     )

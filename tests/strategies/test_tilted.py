@@ -8,12 +8,7 @@ import pytest
 from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimation import Estimate
-from leastnoise._families import (
-    balanced_rounding,
-    best_tilt,
-    contrast_variances,
-    fit_contrast_rows,
-)
+from leastnoise._families import balanced_rounding, best_tilt, contrast_variances, fit_contrast_rows
 from leastnoise._mechanisms import try_strategies
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy
 from leastnoise._trusted.kernel import SeededEntropy, simulate

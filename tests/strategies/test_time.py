@@ -7,13 +7,7 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._error import bound_seconds
-from leastnoise._families import (
-    eigen_design,
-    gaussian_optimum,
-    gram_of,
-    invert_gram,
-    p_identity,
-)
+from leastnoise._families import eigen_design, gaussian_optimum, gram_of, invert_gram, p_identity
 from leastnoise._mechanisms import (
     SECONDS,
     Search,
@@ -102,13 +96,7 @@ ROUNDED = Noise.ROUNDED_GAUSSIAN
             [("p_identity", LAPLACE), ("p_identity_blocks", LAPLACE)],
             [("haar", LAPLACE)],
         ),
-        (
-            prefix(1024),
-            ApproxDP(1, "1e-6"),
-            SECONDS,
-            [("gaussian_optimum", ROUNDED)],
-            [],
-        ),
+        (prefix(1024), ApproxDP(1, "1e-6"), SECONDS, [("gaussian_optimum", ROUNDED)], []),
         # The usual noise comes first.
         (
             prefix(4096),
@@ -117,21 +105,9 @@ ROUNDED = Noise.ROUNDED_GAUSSIAN
             [("gaussian_optimum", ROUNDED)],
             [("haar", LAPLACE)],
         ),
-        (
-            prefix(2**20),
-            ZCDP(1),
-            SECONDS,
-            [("toeplitz_root", Noise.DISCRETE_GAUSSIAN)],
-            [],
-        ),
+        (prefix(2**20), ZCDP(1), SECONDS, [("toeplitz_root", Noise.DISCRETE_GAUSSIAN)], []),
         # Its error is 1,358, where the others have 1,845.
-        (
-            SINGLE_AND_JOINT_QUERIES,
-            PureDP(1),
-            20.0,
-            [("union", LAPLACE)],
-            [],
-        ),
+        (SINGLE_AND_JOINT_QUERIES, PureDP(1), 20.0, [("union", LAPLACE)], []),
     ],
     ids=str,
 )
@@ -399,12 +375,7 @@ NOISE_GROWTH = {"pure": (PureDP(1), 2), "concentrated": (ZCDP("1/2"), math.sqrt(
     ids=["large table", "small table"],
 )
 def test_a_table_that_others_crowd_out_is_named(
-    budget,
-    growth,
-    other_queries,
-    is_crowded,
-    monkeypatch,
-    tmp_path,
+    budget, growth, other_queries, is_crowded, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))

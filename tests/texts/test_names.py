@@ -662,10 +662,7 @@ def test_pages_name_units_by_their_name(tmp_path, unit):
 def test_ranges_of_numbers_are_not_windows_of_years():
     catalogue = load_catalogue("en")
     domain = ln.Domain(
-        {
-            "income": ln.Integers(1000, 1010),
-            "year": ln.Dates("2015-01-01", "2019-12-31", by="year"),
-        }
+        {"income": ln.Integers(1000, 1010), "year": ln.Dates("2015-01-01", "2019-12-31", by="year")}
     )
     incomes = ln.queries(domain, income=ln.ranges([(1000, 1004), (1001, 1005)]))
     years = ln.queries(domain, year=ln.ranges([("2015", "2017"), ("2016", "2018")]))

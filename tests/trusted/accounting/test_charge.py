@@ -52,12 +52,7 @@ PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1
         (ZCDP(5), ApproxDP(9, "0.5"), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
         (ZCDP(5), ZCDP("1/2"), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 2))),
         (ZCDP(5), PureDP("1/2"), SeriesCost(PureDP("1/2")), Charge(rho=Fraction(1, 8))),
-        (
-            ApproxDP(5, "0.1"),
-            PureDP("1/2"),
-            SeriesCost(PureDP("1/2")),
-            PURE_HALF,
-        ),
+        (ApproxDP(5, "0.1"), PureDP("1/2"), SeriesCost(PureDP("1/2")), PURE_HALF),
         *(
             (budget, budget, SeriesCost(budget), charge_of_budget(budget))
             for budget in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"), GDP("1/8"))

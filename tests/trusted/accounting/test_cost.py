@@ -134,9 +134,7 @@ def test_noise_loses_no_more_than_its_cost_says(law, scale):
 
 
 @pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])
-def test_series_costs_its_whole_budget(
-    budget,
-):
+def test_series_costs_its_whole_budget(budget):
     cost = SeriesCost(budget)
     assert covers(budget, cost)
     # Larger budgets would cover the cost, but only equality is proved.

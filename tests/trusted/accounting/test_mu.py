@@ -134,12 +134,7 @@ def randomised_response(epsilon, delta=0.0):
     return np.array(chances), np.array([np.inf, epsilon, -epsilon])
 
 
-def best_delta(
-    epsilon,
-    menu,
-    is_allowed,
-    depth,
-):
+def best_delta(epsilon, menu, is_allowed, depth):
     """Return the largest P(S) - e^epsilon Q(S) of any adaptive choice of allowed releases."""
 
     def largest_delta(charges, losses):

@@ -18,11 +18,7 @@ SCALES = [
     (2_500_000_001, 1000),
     (2**40, 1),
 ]
-SAMPLERS = {
-    "laplace": discrete_laplace,
-    "gaussian": discrete_gaussian,
-    "rounded": rounded_gaussian,
-}
+SAMPLERS = {"laplace": discrete_laplace, "gaussian": discrete_gaussian, "rounded": rounded_gaussian}
 LEAST_EXPECTED = 25  # draws in a bin
 SUMMED_UP_TO = 200  # smaller scales are summed term by term
 ALARM = 1e-6  # a p-value below it; see test_noise_distribution.py

@@ -7,9 +7,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _entropy
 
 
-def test_system_entropy_keeps_nothing_a_fork_could_copy(
-    monkeypatch,
-):
+def test_system_entropy_keeps_nothing_a_fork_could_copy(monkeypatch):
     requested_bytes = []
 
     def recorded(size):

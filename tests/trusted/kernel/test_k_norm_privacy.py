@@ -209,10 +209,7 @@ def test_other_blocks_than_cells_of_one_scale_are_refused(block):
 
 @pytest.mark.parametrize(
     ("noise", "budget"),
-    [
-        (Noise.DISCRETE_GAUSSIAN, ZCDP(1)),
-        (Noise.ROUNDED_GAUSSIAN, ApproxDP(1, "1e-6")),
-    ],
+    [(Noise.DISCRETE_GAUSSIAN, ZCDP(1)), (Noise.ROUNDED_GAUSSIAN, ApproxDP(1, "1e-6"))],
 )
 def test_other_noise_than_laplace_is_refused(noise, budget):
     with pytest.raises(InputError, match="k_norm_group"):

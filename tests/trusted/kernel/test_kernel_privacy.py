@@ -28,23 +28,8 @@ from leastnoise._trusted.kernel import (
     _measurement,
     simulate,
 )
-from leastnoise._trusted.linop import (
-    AllRanges,
-    Contrasts,
-    Dense,
-    Identity,
-    Prefix,
-    Tree,
-    dense,
-)
-from leastnoise._trusted.measurements import (
-    Block,
-    Factor,
-    Limits,
-    Measurements,
-    cost,
-    row_scales,
-)
+from leastnoise._trusted.linop import AllRanges, Contrasts, Dense, Identity, Prefix, Tree, dense
+from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, cost, row_scales
 from leastnoise._trusted.table import Table
 from trusted.kernel.series import many_steps, measure
 
@@ -213,12 +198,7 @@ def plan_of_scales(budget, mechanism):
 )
 @pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
 def test_row_is_exact_answer_plus_one_draw(
-    spy,
-    tmp_path,
-    monkeypatch,
-    kind_of_release,
-    budget,
-    mechanism,
+    spy, tmp_path, monkeypatch, kind_of_release, budget, mechanism
 ):
     """Each draw is used once, by the row whose scale it has, in small and large batches."""
     plan = plan_of_scales(budget, mechanism)

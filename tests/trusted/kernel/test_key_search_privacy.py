@@ -104,8 +104,7 @@ def exact_delta(rule, pairs, reach):
         after = np.multiply.outer(after, key_after).ravel()
     factor = math.exp(EPSILON)
     return max(
-        np.maximum(before - factor * after, 0).sum(),
-        np.maximum(after - factor * before, 0).sum(),
+        np.maximum(before - factor * after, 0).sum(), np.maximum(after - factor * before, 0).sum()
     )
 
 

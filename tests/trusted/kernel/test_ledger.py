@@ -49,9 +49,7 @@ def edit_and_sign(ledger, column, value):
     connection.close()
 
 
-def test_three_thirds_are_paid_and_a_fourth_is_refused(
-    ledger,
-):
+def test_three_thirds_are_paid_and_a_fourth_is_refused(ledger):
     receipts = [take(ledger) for _ in range(2)]
     with pytest.raises(BudgetError) as caught:
         take(ledger, "1/2")

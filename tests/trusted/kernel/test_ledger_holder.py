@@ -69,8 +69,7 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path):
         privacy=ledger.privacy,
     )
     with pytest.raises(
-        BudgetError,
-        match=r"what is spent, mu squared = 0.0560.*; got epsilon = 1 and delta = 1e-9",
+        BudgetError, match=r"what is spent, mu squared = 0.0560.*; got epsilon = 1 and delta = 1e-9"
     ):
         ledger.set_budget(ApproxDP(1, "1e-9"))
     ledger.set_budget(ApproxDP(3, "1e-9")).set_budget(ApproxDP(1, "1e-6"))

@@ -45,9 +45,7 @@ def test_step_outcomes_are_kept_until_sealing(ledger):
         ledger.pending(entry)
 
 
-def test_begun_step_is_never_begun_again(
-    ledger,
-):
+def test_begun_step_is_never_begun_again(ledger):
     receipt = steps_of(ledger)
     ledger.begin(receipt, 3, "request 3")
 

@@ -230,12 +230,7 @@ def test_writable_array_is_detected():
     assert [
         len(writable_parts([array]))
         for array in (owned, view, sealed_copy(owned), sealed_copy(owned)[:2])
-    ] == [
-        2,
-        2,
-        1,
-        1,
-    ]
+    ] == [2, 2, 1, 1]
     assert writable_parts((owned,)) == ["int64 of shape (3,)"]
 
 

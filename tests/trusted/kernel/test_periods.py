@@ -40,12 +40,7 @@ DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measur
 Row = tuple[int, ...]
 
 
-def measured(
-    noise,
-    *operators,
-    privacy=None,
-    more_blocks=(),
-):
+def measured(noise, *operators, privacy=None, more_blocks=()):
     """Measure each operator along time, by group and for all groups, and more blocks."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
@@ -103,11 +98,7 @@ def row_outputs(plan, late, rows):
     return outputs(plan, late, [rows_present(rows, period) for period in range(PERIODS)])
 
 
-def joint_loss(
-    plan,
-    outputs_before,
-    outputs_after,
-):
+def joint_loss(plan, outputs_before, outputs_after):
     """Return the exact joint loss of all outputs: epsilon for Laplace, rho for Gaussian noise."""
     pairs = [
         pair
@@ -300,11 +291,7 @@ def test_adaptive_later_data_stay_within_the_budget():
 
     def log_chance(rows, added, at):
         # Two rows arrive if the first output is large.
-        second_rows = [
-            *rows,
-            *([1, 1] if at[0] > 1 else []),
-            *added,
-        ]
+        second_rows = [*rows, *([1, 1] if at[0] > 1 else []), *added]
         return -sum(
             abs(value - exact_value)
             for value, exact_value in zip(

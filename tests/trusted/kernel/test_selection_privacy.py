@@ -48,12 +48,7 @@ def choose(selection, counts, neighbours, rows):
     return UnpaidSeries(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
 
 
-def worst(
-    law,
-    neighbours,
-    rows,
-    loss,
-):
+def worst(law, neighbours, rows, loss):
     """Return the largest loss over all pairs of neighbouring counts."""
     largest = 0
     for base in BASES:

@@ -394,10 +394,7 @@ def test_gaussian_steps_share_out_their_mu_squared(tmp_path, monkeypatch):
     series = Series.paid(gaussian(), TABLE, book, output="out")
     assert series.receipt is not None
     (entry,) = book.entries()
-    assert (entry.charge, entry.cost) == (
-        Charge(mu_squared=MU_SQUARED),
-        GaussianCost(MU_SQUARED),
-    )
+    assert (entry.charge, entry.cost) == (Charge(mu_squared=MU_SQUARED), GaussianCost(MU_SQUARED))
     series.measure(part("1/4"))
     assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
     resumed = Series.resumed(gaussian(), None, book, series.receipt)
@@ -430,8 +427,7 @@ def test_gaussian_series_takes_rounded_gaussian_only(other_step):
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
     run_step = series.choose if isinstance(other_step, LeastCost) else series.measure
     with pytest.raises(
-        InputError,
-        match=r"rounded Gaussian noise; got another|are not allowed in a series",
+        InputError, match=r"rounded Gaussian noise; got another|are not allowed in a series"
     ):
         run_step(other_step)
     assert series.left() == Charge(rho=MU_SQUARED / 2)
@@ -456,9 +452,7 @@ def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path):
     assert series.left() == Charge(mu_squared=remaining / 4)
 
 
-def test_gaussian_terms_stay_within_epsilon_and_delta(
-    tmp_path,
-):
+def test_gaussian_terms_stay_within_epsilon_and_delta(tmp_path):
     for refused in (PureDP(1), ZCDP(1)):
         with pytest.raises(InputError, match="mu-squared composition requires"):
             gaussian(budget=refused)

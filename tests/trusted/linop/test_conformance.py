@@ -212,9 +212,7 @@ def test_contrasts_check_their_cell_count():
         largest_entry,
     ],
 )
-def test_entries_are_binary_only_if_declared(
-    question,
-):
+def test_entries_are_binary_only_if_declared(question):
     """Otherwise an operator that registers only apply would be charged for entries 0 and 1."""
     with pytest.raises(
         InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"

@@ -94,12 +94,7 @@ def test_known_costs_of_limited_sums():
 def test_equal_blocks_are_found_by_measurements():
     domain = Domain(a=Coded(2), b=Coded(2), c=Coded(2), measures={"pay": Measure("pay", 0, 10)})
 
-    def block(
-        *names,
-        scale=1,
-        measure=None,
-        weights=None,
-    ):
+    def block(*names, scale=1, measure=None, weights=None):
         return Block(
             tuple(Factor((name,), Identity(2), weights and np.array(weights)) for name in names),
             Fraction(scale),

@@ -12,24 +12,12 @@ from leastnoise._domain import Coded, Domain, Measure, PerCellBound
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Prefix, Tree, dense
-from leastnoise._trusted.measurements import (
-    Block,
-    Factor,
-    Limits,
-    _sensitivity,
-    cost,
-)
+from leastnoise._trusted.measurements import Block, Factor, Limits, _sensitivity, cost
 from trusted.measurements.brute import claimed, worst
 from trusted.measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
 
 
-def within(
-    measured,
-    most,
-    bound,
-    noise=GAUSSIAN,
-    **privacy,
-):
+def within(measured, most, bound, noise=GAUSSIAN, **privacy):
     return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
 
 

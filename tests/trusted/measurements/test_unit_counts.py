@@ -129,10 +129,7 @@ def test_separate_rows_may_share_a_coarser_cell():
 )
 def test_amounts_of_units_cost_the_largest(measure, names, laplace, gaussian):
     """A unit has at most two cells, and no more than there are groups."""
-    for noise, largest in (
-        (Noise.DISCRETE_LAPLACE, laplace),
-        (Noise.DISCRETE_GAUSSIAN, gaussian),
-    ):
+    for noise, largest in ((Noise.DISCRETE_LAPLACE, laplace), (Noise.DISCRETE_GAUSSIAN, gaussian)):
         plan = plan_of([Block(CELLS[names], Fraction(1), measure)], noise, "add_remove", 2)
         assert claimed(plan) == worst(plan) == largest
 

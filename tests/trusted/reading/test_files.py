@@ -161,9 +161,7 @@ def test_bad_files(tmp_path, name, content, message):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [kind for kind in _files.KINDS if not kind.rows_are_lines],
-    ids=lambda kind: kind.name,
+    "kind", [kind for kind in _files.KINDS if not kind.rows_are_lines], ids=lambda kind: kind.name
 )
 def test_file_of_another_form_is_refused(tmp_path, kind):
     for ending in kind.endings:
@@ -354,10 +352,7 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
         ("empty", "the source must be files that exist. The folder '"),
         ("parts", "the files of a source must have the same columns; the CSV file '"),
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
-        (
-            "odd",
-            "the files of a source must end in .csv, .csv.gz, .tsv, .tsv.gz, .txt",
-        ),
+        ("odd", "the files of a source must end in .csv, .csv.gz, .tsv, .tsv.gz, .txt"),
     ],
 )
 def test_several_files_that_are_not_one_source(tmp_path, pattern, message):

@@ -372,13 +372,7 @@ def test_unused_second_keys_are_absent(unit):
 MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
 
 
-def marked(
-    visits,
-    patients,
-    keys,
-    unit,
-    **how,
-):
+def marked(visits, patients, keys, unit, **how):
     """Return the rows that count, each with its serial number and random key."""
     first_table = pa.table(
         {
@@ -560,9 +554,7 @@ def test_faults_are_seen(plant, monkeypatch):
     assert next(violations(2), None) is not None
 
 
-def test_join_without_unit_rule_changes_several_units(
-    monkeypatch,
-):
+def test_join_without_unit_rule_changes_several_units(monkeypatch):
     """The refused case: persons are units and share a private row of their household."""
     persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
     domain = ln.Domain(region=["N", "S"])

@@ -38,11 +38,7 @@ def test_unit_counts_once_per_key_up_to_a_limit():
         }
     )
     # Nulls do not take the place of a key.
-    assert counted(frame, unit_column="id", max_rows=3) == {
-        "a": 2,
-        "b": 1,
-        "c": 1,
-    }
+    assert counted(frame, unit_column="id", max_rows=3) == {"a": 2, "b": 1, "c": 1}
 
     for _ in range(20):
         keys = counted(frame, unit_column="id", max_rows=2)

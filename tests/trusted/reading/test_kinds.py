@@ -209,12 +209,7 @@ def test_decimals_of_tenths_are_exact():
 
 @pytest.mark.parametrize(
     ("rounding", "cells"),
-    [
-        ("down", [45, 46, -1]),
-        ("up", [46, 46, 0]),
-        ("nearest", [46, 46, 0]),
-        (None, [-1, 46, -1]),
-    ],
+    [("down", [45, 46, -1]), ("up", [46, 46, 0]), ("nearest", [46, 46, 0]), (None, [-1, 46, -1])],
 )
 def test_heights_are_rounded_to_integers(rounding, cells):
     kind = ln.Integers(120, 220, rounding=rounding)

@@ -28,10 +28,7 @@ DOMAIN = ln.Domain(
     region=ln.Categories([*LAND], levels={"land": LAND}),
     age=ln.Integers(0, 4),
     income=ln.Bins(0, 40, 4, outside="clip"),
-    measures={
-        "pay": ln.Measure("pay", 0, 10),
-        "weight": ln.Measure("weight", 0, 3),
-    },
+    measures={"pay": ln.Measure("pay", 0, 10), "weight": ln.Measure("weight", 0, 3)},
 )
 PEOPLE = ln.Domain(sex=["F", "M"], income=ln.Bins(0, 40, 4, outside="clip"), age=DOMAIN.kind("age"))
 SEX = pa.table(

@@ -130,8 +130,7 @@ def test_columns_of_nulls_are_not_refused(tmp_path):
         CONNECTION.from_arrow(table),
     ]
     domain = ln.Domain(
-        {"nothing": ln.Integers(0, 9), "word": SEX},
-        measures={"sum": ln.Measure("nothing", 0, 9)},
+        {"nothing": ln.Integers(0, 9), "word": SEX}, measures={"sum": ln.Measure("nothing", 0, 9)}
     )
     for source in sources:
         check_source(source, domain, ["nothing", "word"], ["sum"], None)

@@ -283,10 +283,7 @@ def test_no_value_makes_reading_fail(place):
 
     assert len(
         open_content(read(frame, Domain(id=Integers(0, 9)), unit_column="a")).codes["id"]
-    ) in {
-        2,
-        3,
-    }
+    ) in {2, 3}
 
 
 def test_columns_of_types_without_a_rule_are_outside():

@@ -82,12 +82,7 @@ def test_dictionary_and_run_types_have_their_values(name):
     runs = runs_of(values)
     twice = np.repeat(range(len(values)), 2).tolist()
     # A slice keeps all runs and its own offset.
-    for start, count in (
-        (0, len(runs)),
-        (1, 3),
-        (2, 1),
-        (len(runs), 0),
-    ):
+    for start, count in ((0, len(runs)), (1, 3), (2, 1), (len(runs), 0)):
         assert codes(runs.slice(start, count)) == codes(
             put_together(values, twice[start : start + count]) if count else values[:0]
         )

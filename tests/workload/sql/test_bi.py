@@ -178,10 +178,7 @@ def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
         ("FORMAT_TIMESTAMP('%Y-%m', TIMESTAMP_TRUNC(day, MONTH))", "strftime(day, '%Y-%m')"),
         ("DATE_TRUNC(orders.day, QUARTER)", "date_trunc('quarter', day)"),
         ("DATEADD(MONTH, DATEDIFF(MONTH, 0, day), 0)", "date_trunc('month', day)"),
-        (
-            "DATEADD(MONTH, DATEDIFF(MONTH, '19000101', day), 0)",
-            "date_trunc('month', day)",
-        ),
+        ("DATEADD(MONTH, DATEDIFF(MONTH, '19000101', day), 0)", "date_trunc('month', day)"),
         ("NVL2(channel, 'known')", "CASE WHEN channel IS NOT NULL THEN 'known' END"),
         ("DATEPART(quarter, day)", "quarter(day)"),
         ("ADD_MONTHS(DATE_TRUNC('month', day), 1)", "date_trunc('month', day) + INTERVAL 1 MONTH"),
@@ -355,8 +352,7 @@ def test_interval_of_a_monotone_function_matches_its_answer(column, low, high):
 
 
 @pytest.mark.parametrize(
-    "column",
-    ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "AVG(n) OVER (ORDER BY sex)", "LN(n)"],
+    "column", ["n * m", "ABS(n)", "n * n", "MAX(n) OVER ()", "AVG(n) OVER (ORDER BY sex)", "LN(n)"]
 )
 def test_interval_is_left_out_where_it_is_unknown(column):
     text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"

@@ -20,11 +20,7 @@ from leastnoise._estimation import (
     join_observations,
 )
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms._protocol import (
-    DataDependentFinding,
-    Mechanism,
-    Run,
-)
+from leastnoise._mechanisms._protocol import DataDependentFinding, Mechanism, Run
 from leastnoise._mechanisms._strategy_choice import Search, noise_kinds
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
@@ -90,10 +86,7 @@ class FlatOrNot(Mechanism):
         )
         adaptive = AdaptiveDetails(noise=noise_kinds(privacy)[0], steps=steps)
         return AdaptivePlan(
-            workload=workload,
-            privacy=privacy,
-            strategy=STRATEGY,
-            adaptive=adaptive,
+            workload=workload, privacy=privacy, strategy=STRATEGY, adaptive=adaptive
         )
 
     def prepare(self, plan: Plan) -> Run:
@@ -116,9 +109,7 @@ class FlatOrNot(Mechanism):
             if is_flat:
                 return Outcome(plan, second, Flat(test=test, buckets=1))
             return Outcome(
-                plan,
-                join_observations([first, second], plan.privacy),
-                Uneven(test=test),
+                plan, join_observations([first, second], plan.privacy), Uneven(test=test)
             )
 
         return run
