@@ -33,24 +33,28 @@ def no_planning(monkeypatch):
     monkeypatch.setattr("leastnoise._spec._spec.plan_workload", planned)
 
 
-def ledger(amount=1):
+def create_ledger(amount=1):
+    """Create the ledger of the data set `people` with a budget of epsilon."""
     return Ledger.create("people.ledger", "people", Privacy(PureDP(amount)))
 
 
-def states():
+def entry_states():
+    """Return the states of the entries of the ledger, oldest first."""
     return [entry.state for entry in Ledger.open("people.ledger").entries()]
 
 
 def test_ledger_commands_set_share_spend_and_raise(folder, run):
-    def ledger(command, *arguments):
+    def run_ledger(command, *arguments):
         return run.succeeds("ledger", *command.split(), *arguments).out
 
-    ledger("set people.ledger --epsilon 1")
-    assert "budget    epsilon = 2 a month" in ledger(
+    run_ledger("set people.ledger --epsilon 1")
+    assert "budget    epsilon = 2 a month" in run_ledger(
         "change people.ledger --epsilon 2 --per month --note", "yes"
     )
-    assert "share     epsilon = 1 a month for ann" in ledger("share people.ledger ann --epsilon 1")
-    assert "Entered: epsilon = 0.25, on 2024-02-03." in ledger(
+    assert "share     epsilon = 1 a month for ann" in run_ledger(
+        "share people.ledger ann --epsilon 1"
+    )
+    assert "Entered: epsilon = 0.25, on 2024-02-03." in run_ledger(
         "spent people.ledger --epsilon 1/4 --on 2024-02-03"
     )
     run.is_refused("must name the share that pays: ann", "release", "people.toml", "--out", "a")
@@ -73,10 +77,10 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
         "a (share ann)",
         "yes",
     )
-    assert_contains(ledger("show people.ledger"), *parts)
+    assert_contains(run_ledger("show people.ledger"), *parts)
     entries = run.json("ledger", "show", "people.ledger")["releases"]
     assert [entry["kind"] for entry in entries] == ["budget", "budget", "spent", "release"]
-    ledger("change people.ledger --epsilon 2 --per ever")
+    run_ledger("change people.ledger --epsilon 2 --per ever")
     assert Ledger.open("people.ledger").left().epsilon == PureDP("3/4").epsilon
 
 
@@ -109,13 +113,13 @@ def test_ledger_commands_set_share_spend_and_raise(folder, run):
     ],
 )
 def test_invalid_ledger_entry_is_one_sentence(folder, run, arguments, message):
-    ledger()
+    create_ledger()
     run.is_refused(message, "ledger", *arguments)
-    assert states() == []
+    assert entry_states() == []
 
 
 def test_release_unknown_to_ledger_copy_is_entered(folder, run):
-    ledger(2)
+    create_ledger(2)
     shutil.copy("people.ledger", "older")
     run.succeeds("release", "people.toml", "--out", "a")
     shutil.copy("older", "people.ledger")
@@ -165,7 +169,7 @@ def test_release_in_memory_names_resumable_entries(folder):
         "plan_digest": "ab",
         "output": "(in memory)",
     }
-    ledger(2).reserve(**entry, plan="{}", options="{}")
+    create_ledger(2).reserve(**entry, plan="{}", options="{}")
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(
         UserWarning,
@@ -267,7 +271,7 @@ def test_unreadable_entry_is_damaged_but_alike_is_finished(stopped, run):
         stopped.write_bytes(bytes_before)
     recorded(stopped, lambda _, request: request.update(version="0.0.9"))
     run.succeeds("resume", "people.ledger")
-    assert states() == ["sealed"]
+    assert entry_states() == ["sealed"]
 
 
 def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
@@ -283,7 +287,7 @@ def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
     assert result.code == 2  # nothing of the first was touched
     assert "Release 1 was not finished: The output directory must not exist yet; got" in result.err
     assert result.err.endswith("1 of 3 releases were not finished; the reasons are above.\n")
-    assert states() == ["reserved", "sealed", "sealed"]
+    assert entry_states() == ["reserved", "sealed", "sealed"]
     (folder / "a").rmdir()
     run.succeeds("resume", "people.ledger")
 
@@ -314,16 +318,16 @@ def test_exit_code_comes_from_the_worst_error(run, stopped, monkeypatch, stops, 
     ],
 )
 def test_failure_message_lists_completed_entries(folder, run, full_disk, arguments):
-    ledger()
+    create_ledger()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.is_refused("", *command).err
-    assert states() == []
+    assert entry_states() == []
     with full_disk("leastnoise._cli._ledger._print_remaining_budget"):
         refused = run(*command)
     assert refused.code == 4, refused.err
     assert "no space left on device. It was entered before that, as number 1." in refused.err
-    assert len(states()) == 1
+    assert len(entry_states()) == 1
 
 
 # --- nothing is planned twice, or before it can be refused ----------------------------------------
@@ -462,5 +466,5 @@ def test_other_budget_definition_names_missing_options(folder, run, command):
         ("--rho", "got --rho. Say --epsilon and --delta."),
     ):
         assert "DP(" not in run.is_refused(advice, "ledger", *command, option, "1").err
-    assert states() == []
+    assert entry_states() == []
     run.succeeds("ledger", *command, "--epsilon", "1", "--delta", "1e-9")

@@ -13,6 +13,8 @@ from leastnoise._cli import _demo as command
 from leastnoise._trusted.check import InputError
 from published_data import published_data
 
+BUDGETS = ("pure", "Gaussian")
+
 
 def ignore_progress(_):
     """Ignore the progress."""
@@ -139,9 +141,6 @@ def test_command_runs_an_experiment_by_name(tmp_path, monkeypatch):
             "256",
             "256",
         ]
-
-
-BUDGETS = ("pure", "Gaussian")
 
 
 def row(**known):

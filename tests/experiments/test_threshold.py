@@ -31,6 +31,11 @@ DATA = [
     for rows in itertools.combinations_with_replacement((0, 1, 3, 5, 6), size)
 ]
 PAIRS = [(rows, tuple(sorted((*rows, added)))) for rows in DATA for added in (0, 2, 3, 5, 6)]
+QUERIES = {
+    "prefixes": (np.array([-1, -1, -1]), np.array([2, 4, 6])),
+    "ranges": (np.array([-1, 2, 3]), np.array([3, 6, 5])),
+}
+NOISE = np.array([[2.0, 2, 2], [3, 3, 4], [5, 5, 6], [5, 7, 9]])
 
 
 def amounts(rows):
@@ -100,13 +105,6 @@ def joint_law(rows, epsilon, low, high, damp=1.0):
             probability = probability * below[np.clip(bound, 0, len(below) - 1)]
         law.append(float(probability.sum()))
     return np.array(law)
-
-
-QUERIES = {
-    "prefixes": (np.array([-1, -1, -1]), np.array([2, 4, 6])),
-    "ranges": (np.array([-1, 2, 3]), np.array([3, 6, 5])),
-}
-NOISE = np.array([[2.0, 2, 2], [3, 3, 4], [5, 5, 6], [5, 7, 9]])
 
 
 def largest_loss(law):

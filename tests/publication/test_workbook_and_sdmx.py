@@ -20,6 +20,11 @@ from leastnoise._trusted.check import InputError
 
 # Labels that programs may take for formulas, numbers or separators.
 HOSTILE_LABELS = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "\u00fc"]
+SMALL = ln.plan(
+    ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"),
+    ln.PureDP(1),
+    strategy="identity",
+)
 
 
 @pytest.fixture(scope="module")
@@ -561,13 +566,6 @@ def test_unsupported_format_content_is_refused(name):
         InputError, match="must be of at most 1000000 answers; got '1048576 answers'"
     ):
         check_options(long, ln.Options(formats=(name,)))
-
-
-SMALL = ln.plan(
-    ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"),
-    ln.PureDP(1),
-    strategy="identity",
-)
 
 
 def test_missing_library_is_named(monkeypatch):

@@ -36,6 +36,9 @@ from leastnoise._trusted.linop import AllRanges, column_sums
 from leastnoise._workload import marginals, queries
 from strategies.proposals import prefix
 
+LAPLACE = Noise.DISCRETE_LAPLACE
+ROUNDED = Noise.ROUNDED_GAUSSIAN
+
 
 def candidates_by_name(workload, privacy, **options):
     """Return the candidates of a search by the name of their strategy."""
@@ -82,8 +85,6 @@ SINGLE_AND_JOINT_QUERIES = (
     + queries(JOINT, income="prefix")
     + queries(JOINT, age="identity", income="identity")
 )
-LAPLACE = Noise.DISCRETE_LAPLACE
-ROUNDED = Noise.ROUNDED_GAUSSIAN
 
 
 @pytest.mark.parametrize(
