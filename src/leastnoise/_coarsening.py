@@ -70,7 +70,7 @@ class RoundingRule:
     suppressed: tuple[int, int | None] = (0, None)
 
     def bounds(self, count: int | None) -> tuple[int, int | None]:
-        """Return the smallest and largest true count that a published count allows.
+        """Return the least and largest true count for a published count; None: no limit.
 
         A suppressed count is None. The largest count is None if there is no limit.
         """
@@ -108,7 +108,7 @@ class HiddenCell:
     is_proved: bool = True
 
     @property
-    def values(self) -> int | None:
+    def possible_count(self) -> int | None:
         """The number of possible true counts; None if there is no limit."""
         if self.high is None:
             return None
@@ -116,7 +116,7 @@ class HiddenCell:
 
     def is_disclosed(self, least_values: int) -> bool:
         """Return whether fewer true counts are possible than a given minimum."""
-        return self.values is not None and self.values < least_values
+        return self.possible_count is not None and self.possible_count < least_values
 
 
 def read_planned_table(path: Path) -> PlannedTable:
@@ -353,7 +353,7 @@ class _Conditions:
     def intervals(
         self, sums: Sequence[IntArray], bounds: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None, bool]]:
-        """Return the smallest and the largest possible value of each sum of cells.
+        """Return each sum's least and largest value, and whether they are exact.
 
         Args:
             sums: the positions of the cells of each sum.
@@ -401,7 +401,7 @@ class _Conditions:
             self._solutions.append(np.rint(solution))
 
     def _minimum(self, costs: FloatArray, limit: int | None) -> tuple[int | None, bool]:
-        """Minimise a linear cost over all possible true counts.
+        """Return the least value of a cost (None: no least), and whether it is exact.
 
         A linear program is solved first. The bound from the linear program is exact if the solution
         consists of integers, or if a known solution attains the bound. The result has two parts:

@@ -155,7 +155,7 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: An
 
 
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
-    """Convert both bounds to exact fractions.
+    """Convert both bounds to exact fractions; None if they are no valid pair.
 
     The result is None if a bound is missing, or if the bounds are in the wrong order.
     """
@@ -197,7 +197,7 @@ _CSVW_VALUE_TYPES = {
 
 
 def from_csvw(value: Any) -> Description | None:
-    """Parse a description in CSVW-EO, an object with a table schema."""
+    """Parse a description in CSVW-EO; None for a value of another form."""
     if isinstance(value, Mapping):
         schema = value.get("tableSchema")
     else:
@@ -262,7 +262,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
 
 
 def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Return the edges of adjacent partitions as texts.
+    """Return the edges of adjacent partitions as texts; None if there are gaps.
 
     The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """
@@ -282,7 +282,7 @@ def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | Non
 
 
 def from_mbi(value: Any) -> Description | None:
-    """Parse a domain of the library mbi: an object with attribute sizes.
+    """Parse a domain of the library mbi; None for a value of another form.
 
     Codes are 0 to size - 1.
     """
@@ -302,7 +302,7 @@ def from_mbi(value: Any) -> Description | None:
 
 
 def from_opendp(value: Any) -> Description | None:
-    """Parse the serialised domain of an OpenDP data frame."""
+    """Parse the serialised domain of an OpenDP data frame; None for other values."""
     note = (
         "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
     )
@@ -375,7 +375,7 @@ def _is_true(value: object) -> bool:
 
 
 def from_smartnoise(value: Any) -> Description | None:
-    """Parse SmartNoise metadata of a single table."""
+    """Parse SmartNoise metadata of a single table; None for other values."""
     tables = list(_find_tables(value))
     if not tables:
         return None

@@ -94,19 +94,20 @@ def allowed_epsilon(budget: Budget) -> float:
     return float(budget.epsilon)
 
 
-def pure_share(budget: Budget, share: Fraction) -> Fraction:
+def pure_share(budget: Budget, budget_share: Fraction) -> Fraction:
     """Return the epsilon with which a pure step costs a share of a budget.
 
-    ``share`` is between 0 and 1. With a rho budget, the step costs epsilon^2 / 2. With a budget of
-    mu squared, the step costs the mu squared that its epsilon implies.
+    ``budget_share`` is between 0 and 1. With a rho budget, the step costs epsilon^2 / 2. With a
+    budget of mu squared, the step costs the mu squared that its epsilon implies.
     """
     if isinstance(budget, GDP):
-        return pure_epsilon(budget.mu_squared * share)
+        return pure_epsilon(budget.mu_squared * budget_share)
     if isinstance(budget, ZCDP):
         return Fraction(
-            math.isqrt(math.floor(2 * budget.rho * share * _RHO_ROOT_GRID**2)), _RHO_ROOT_GRID
+            math.isqrt(math.floor(2 * budget.rho * budget_share * _RHO_ROOT_GRID**2)),
+            _RHO_ROOT_GRID,
         )
-    return Fraction(budget.epsilon * share)
+    return Fraction(budget.epsilon * budget_share)
 
 
 def choice_distance(scale: float, cells: int, failure_probability: float) -> float:
@@ -206,8 +207,10 @@ def _check_weights(blocks: Sequence[tuple[Block, float]]) -> None:
         )
 
 
-def _kind_of_block(block: Block, weight: float) -> tuple[float, int, bool]:
-    """Return the properties of a block that determine its noise scale.
+def _noise_properties(block: Block, weight: float) -> tuple[float, int, bool]:
+    """Return a block's weight and largest row weight, and if a coefficient is > 1.
+
+    These properties determine the noise scale.
 
     The result consists of the block's weight, its largest row weight, and whether a coefficient
     exceeds 1.
@@ -249,7 +252,7 @@ def fit_noise_scales(
     spent = cost(plan)
     budget = privacy.budget
     factor = _noise_factor(spent, budget)
-    kinds = [_kind_of_block(block, weight) for block, weight in blocks]
+    kinds = [_noise_properties(block, weight) for block, weight in blocks]
     distinct = set(kinds)
     grid = 1
     if noise is Noise.ROUNDED_GAUSSIAN:
@@ -328,30 +331,30 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
     #     Steinke, TCC 2016).
     exact_rho = exact_positive("rho", rho)
-    limit = exact("delta", delta)
-    if not 0 < limit < 1:
+    delta = exact("delta", delta)
+    if not 0 < delta < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")
-    return _least_epsilon(exact_rho, limit)
+    return _least_epsilon(exact_rho, delta)
 
 
 @lru_cache(maxsize=64)
-def _least_epsilon(rho: Fraction, limit: Fraction) -> Fraction:
-    """Return the least epsilon that a zCDP cost implies with a delta.
+def _least_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return the least epsilon for which rho-zCDP implies (epsilon, delta)-DP.
 
     The result is rounded up.
     """
 
-    def proved(epsilon: Fraction) -> bool:
+    def is_proved(epsilon: Fraction) -> bool:
         """Return whether the delta at an epsilon is proved to be small enough."""
-        return zcdp_delta(rho, epsilon) <= limit
+        return zcdp_delta(rho, epsilon) <= delta
 
-    if proved(Fraction(0)):
+    if is_proved(Fraction(0)):
         return Fraction(0)
     simple = rho + 2 * root_up(
-        rho * Fraction(math.log(limit.denominator) - math.log(limit.numerator))
+        rho * Fraction(math.log(delta.denominator) - math.log(delta.numerator))
     )
-    epsilon = simple * largest_accepted(lambda part: not proved(part * simple), _EPSILON_BITS)
-    while not proved(epsilon):
+    epsilon = simple * largest_accepted(lambda part: not is_proved(part * simple), _EPSILON_BITS)
+    while not is_proved(epsilon):
         epsilon *= 1 + Fraction(1, 2 ** (_EPSILON_BITS - 1))
     return epsilon
 
@@ -364,13 +367,17 @@ def key_rule(privacy: Privacy) -> KeyRule:
     """
     budget = search_budget(privacy)
     laplace = KeyRule(
-        noise=Noise.DISCRETE_LAPLACE, scale=_short(privacy.distance / budget.epsilon), threshold=2
+        noise=Noise.DISCRETE_LAPLACE,
+        scale=_shorten_scale(privacy.distance / budget.epsilon),
+        threshold=2,
     )
     square = gaussian_mu_squared(budget.epsilon, budget.delta)
     candidates = [laplace]
     for more in _KEY_NOISE_FACTORS:
         scale = root_up(privacy.distance / square * more**2)
-        candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
+        candidates.append(
+            KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_shorten_scale(scale), threshold=2)
+        )
     rules = [
         rule
         for candidate in candidates
@@ -398,7 +405,7 @@ def detectable_units(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Find the noise scale for which the smallest private threshold is least.
+    """Return the rule with the least private threshold at its scale, or None.
 
     `keys_are_private` returns True for this scale and this threshold. The result is None if the
     threshold would exceed 2^40.
@@ -431,7 +438,7 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
     return replace(rule, threshold=high)
 
 
-def _short(noise_scale: Fraction) -> Fraction:
+def _shorten_scale(noise_scale: Fraction) -> Fraction:
     """Round a noise scale up to 40 leading bits, for the samplers.
 
     A scale whose numerator and denominator are below 2^50 is not changed.

@@ -171,14 +171,14 @@ def describe_time(seconds: float, done_share: float, start: float = 0.0) -> str:
 
 @contextmanager
 def show_planning(
-    callback: _NameCallback, about: Callable[[], float] | None = None
+    callback: _NameCallback, estimate_seconds: Callable[[], float] | None = None
 ) -> Iterator[_NameCallback]:
-    """Show a progress line while a notebook plans; a context manager.
+    """Show a progress line in a ``with`` block while a notebook plans.
 
     Args:
         callback: the caller's callback for the strategies that are planned; if it is not None, no
             line is shown.
-        about: a function that returns the estimated seconds of planning.
+        estimate_seconds: a function that returns the estimated seconds of planning.
 
     Yields:
         The callback that receives the name of each strategy.
@@ -186,7 +186,9 @@ def show_planning(
     if callback is not None or not _is_notebook():
         yield callback
         return
-    with Progress("planning", _cell_display(), 0.0 if about is None else about()) as line:
+    with Progress(
+        "planning", _cell_display(), 0.0 if estimate_seconds is None else estimate_seconds()
+    ) as line:
         yield line.trying
 
 

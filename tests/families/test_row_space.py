@@ -16,7 +16,13 @@ from leastnoise._error import (
 )
 from leastnoise._error._joint import _weighted_diagonal
 from leastnoise._estimation import Estimate
-from leastnoise._families import CellsInverse, gram_diagonal, invert_gram, row_space, triangle
+from leastnoise._families import (
+    CellsInverse,
+    gram_diagonal,
+    invert_gram,
+    row_space,
+    triangular_form,
+)
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.linop import (
@@ -208,11 +214,11 @@ def test_triangular_strategy_is_inverted(matrix):
             inverse.inverse, np.linalg.inv(row_values.T @ row_values), rtol=1e-12
         )
         assert row_space(Dense(rows)).is_full
-    assert triangle(Dense(row_values))[1] == 2 / 7
-    assert triangle(Dense(turned)) is None
+    assert triangular_form(Dense(row_values))[1] == 2 / 7
+    assert triangular_form(Dense(turned)) is None
 
 
 def test_singular_triangle_is_not_inverted():
     flat = Dense(np.array([[1, 1, 1], [0, 0, 1], [0, 0, 1]]))
-    assert triangle(flat)[1] == 0
+    assert triangular_form(flat)[1] == 0
     assert row_space(flat).dimension == 2

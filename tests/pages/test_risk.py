@@ -195,5 +195,5 @@ def test_risk_of_a_plan_after_a_release_is_of_the_addition():
     assert published_part(first.plan, has_searches=False) == "release"
     assert published_part(first.plan, has_searches=True) == "addition"
     published = published_part(plan, has_searches=False)
-    sentence = describe_guessing_chance(plan.privacy, published=published)
+    sentence = describe_guessing_chance(plan.privacy, covered_part=published)
     assert "once they know the results that were paid for separately" in sentence

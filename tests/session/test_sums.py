@@ -486,7 +486,7 @@ def test_kept_buckets_are_least_squares_without_the_rest(budget):
     estimator = DroppedBucketsEstimate.of(observation, 2, 10, [(10, 20, 1000.0)])
     expected = np.zeros(20)
     expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
-    assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
+    assert estimator.kept.evenly_divided_cells == pytest.approx(expected, rel=1e-9)
     shortfall = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
     assert estimator.missing == pytest.approx(
         np.concatenate([np.zeros(2), -shortfall, np.full(10, 100.0)]), rel=1e-6, abs=1e-6

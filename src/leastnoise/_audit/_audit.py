@@ -33,7 +33,7 @@ from leastnoise._audit._measurement_tests import (
     build_columns,
     certify_loss,
     clopper_pearson_lower,
-    draw,
+    draw_answer_differences,
     epsilon_bound,
     epsilon_of_mu,
     gaussian_mu_bound,
@@ -214,7 +214,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, Steps]:
-    """Return the steps of a mechanism on synthetic tables, by branch.
+    """Return the steps of a mechanism on synthetic tables, by branch name.
 
     The keys are the names of the branches of the mechanism (regimes). The tables differ in their
     counts: along the cells, the counts are constant on one, few or many intervals, or differ from
@@ -227,7 +227,7 @@ def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, St
     # This is the typical error of a count for the whole budget.
     noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
-    steps_by_regime: dict[str, Steps] = {}
+    steps_by_branch: dict[str, Steps] = {}
     for pieces in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
         counts = np.where(np.arange(size) * pieces // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
@@ -241,22 +241,22 @@ def enumerate_mechanism_runs(plan: Plan, entropy: EntropySource) -> dict[str, St
         }
         recorder = _Recorder(series_on_rows(contract, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
-        steps_by_regime.setdefault(str(facts.get("regime", "measured")), recorder.steps)
-    return steps_by_regime
+        steps_by_branch.setdefault(str(facts.get("regime", "measured")), recorder.steps)
+    return steps_by_branch
 
 
-def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
+def distinct_steps(steps_by_branch: dict[str, Steps]) -> list[AuditedStep]:
     """Return each different choice or measurement of the runs once."""
     step_by_key: dict[str, AuditedStep] = {}
-    for steps in steps_by_regime.values():
+    for steps in steps_by_branch.values():
         for step in steps:
             key = measurements_digest(step) if isinstance(step, Measurements) else repr(step)
             step_by_key.setdefault(key, step)
     return [*step_by_key.values()]
 
 
-def _row_of_largest_amounts(domain: Domain) -> dict[str, int]:
-    """Return a row in the first cell of each attribute, with the largest amounts."""
+def _row_at_upper_bounds(domain: Domain) -> dict[str, int]:
+    """Return a row in the first cell of each attribute, with largest amounts."""
     row = dict.fromkeys(domain.names, 0)
     for name, measure in domain.measures.items():
         row[name] = measure.high_units
@@ -271,7 +271,7 @@ def _repeat_on_units(
     effort: Effort,
     run: Callable[[Series], _Outcome],
 ) -> list[_Outcome]:
-    """Run a private step ``count`` times on one table; return the outcomes."""
+    """Run a private step ``count`` times on a table of ``units`` equal units."""
     table = synthetic_table(
         plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
     )
@@ -291,7 +291,7 @@ def _run_choice_repeatedly(
 
 def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
     """Test the noise of a private choice by least cost."""
-    unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
+    unit_rows = unit_with_equal_rows(_row_at_upper_bounds(plan.domain), plan.privacy)
     distribution = LeastCostDistribution(plan, selection, unit_rows)
     # The draws of the two tables alternate, because their noise is equal: each half contains both.
     log_ratios = list[float]()
@@ -307,6 +307,7 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
             ]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return, twice, the probability to reach each threshold at smaller noise."""
         # The grid of costs is so fine that they can be treated as continuous.
         chance = -np.expm1(thresholds * factor / distribution.scale)
         return chance, chance
@@ -346,7 +347,11 @@ def _run_selection_repeatedly(
 
 
 def _pure_loss_of_unit(units: int) -> Loss:
-    """Return a function that computes a lower bound on one unit's epsilon."""
+    """Return a function that bounds one unit's epsilon from two probabilities.
+
+    The function takes a lower and an upper bound on the probabilities of an event on two tables
+    that differ in ``units`` units. It returns a lower bound on epsilon.
+    """
     return lambda low, high: epsilon_bound(low, high) / units
 
 
@@ -371,7 +376,7 @@ def _certify_in_both_directions(
 
 def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
     """Test the privacy loss of a private choice of quantiles."""
-    unit_rows = unit_with_equal_rows(_row_of_largest_amounts(plan.domain), plan.privacy)
+    unit_rows = unit_with_equal_rows(_row_at_upper_bounds(plan.domain), plan.privacy)
     distribution = QuantileDistribution(plan, selection, unit_rows)
     ratios_of_cells = distribution.log_ratios(distribution.units)
     with_units = list[float]()
@@ -420,7 +425,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
                 pair = measured_pairs[number]
                 ratio += [
                     pair.log_likelihood_ratio(noise, step.noise.norm)
-                    for noise in draw(step, pair, count, effort)
+                    for noise in draw_answer_differences(step, pair, count, effort)
                 ]
             elif isinstance(step, QuantileSelection):
                 _add_selection_log_ratios(ratio, plan, step, best, units, effort)
@@ -492,7 +497,7 @@ def _draw_choice_log_ratios(
 
 
 def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
-    """Return a function that computes a lower bound on one unit's loss.
+    """Return a function that bounds one unit's loss from two probabilities.
 
     The loss is an epsilon, a rho or a mu squared, depending on the budget. The function's arguments
     are bounds on the probabilities of an event on tables that differ in ``units`` units.
@@ -609,6 +614,7 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     second = noises_of_keys[1][:trials]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of counts to reach thresholds at smaller noise."""
         tail = noise_tail(noise, scale / factor)
         is_always_reached = thresholds <= _UNPUBLISHED_COUNT
         least_counts = np.maximum(thresholds, threshold)
@@ -814,11 +820,11 @@ def _plan_tests(
     if isinstance(plan, LinearPlan):
         yield partial(_audit_named_measurements, plan.measurements, "")
         return
-    steps_by_regime = enumerate_mechanism_runs(plan, entropy)
+    steps_by_branch = enumerate_mechanism_runs(plan, entropy)
     yield from (
-        partial(audit_mechanism_run, plan, name, steps) for name, steps in steps_by_regime.items()
+        partial(audit_mechanism_run, plan, name, steps) for name, steps in steps_by_branch.items()
     )
-    for step in distinct_steps(steps_by_regime):
+    for step in distinct_steps(steps_by_branch):
         if isinstance(step, Measurements):
             yield partial(_audit_named_measurements, step, "a step: ")
         elif isinstance(step, QuantileSelection):

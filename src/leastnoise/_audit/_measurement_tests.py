@@ -120,7 +120,7 @@ def _select_event(
     risk: float,
     score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a threshold, and bounds on how probably two statistics reach it.
+    """Return a threshold, and bounds on the probabilities of two samples above it.
 
     The bounds are a lower bound on P(first >= threshold) and an upper bound on P(second >=
     threshold). All arrays have the shape (1,).
@@ -133,6 +133,7 @@ def _select_event(
     def probabilities(
         part: slice, thresholds: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return thresholds, and bounds on each sample's probability to reach them."""
         above = [
             len(sample[part]) - np.searchsorted(np.sort(sample[part]), thresholds)
             for sample in (first, second)
@@ -154,7 +155,9 @@ def _select_event(
 
 
 def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
-    """Return a lower bound on the privacy loss.
+    """Return a lower bound on the privacy loss, from draws on two tables.
+
+    The draws are values of one statistic.
 
     The bound is computed from draws of a statistic on two tables.
     """
@@ -242,7 +245,7 @@ def rho_bound(low: float, high: float) -> float:
 
 
 def approximate_dp_loss(delta: float, units: int) -> Loss:
-    """Return a function that computes a lower bound on epsilon at a delta.
+    """Return a function that bounds epsilon at a delta from two probabilities.
 
     The epsilon holds for one unit; the tables differ in ``units`` units (group privacy).
     """
@@ -449,7 +452,7 @@ class Pairs:
         return self._farthest_pair(lambda pair: pair.distance(self.measured.noise.norm))
 
     def worst_in_other_blocks(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most in blocks where ``pair`` does not differ.
+        """Return the pair that differs most in blocks where ``pair`` does not; or None.
 
         The result is None if there are no such blocks. For a measure that is measured from both of
         its bounds, each bound counts as a block.
@@ -464,6 +467,7 @@ class Pairs:
         differing_blocks = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
         def distance_in_other_blocks(other: Pair) -> float:
+            """Return the largest scaled difference of another pair in these blocks."""
             scaled_shifts = np.abs(other.shifts / other.scales)[
                 ~np.isin(np.searchsorted(ends, other.queries, side="right"), differing_blocks)
             ]
@@ -509,7 +513,7 @@ def pairs_of_units(
     because rows in all cells cancel in contrasts.
     """
     bound = privacy.max_per_cell
-    rows = list(candidates(domain))
+    rows = list(candidate_rows(domain))
     for row in rows:
         yield unit_with_equal_rows(row, privacy), ()
         if bound is not None and not equal:
@@ -556,8 +560,8 @@ def _unit_with_spread_rows(
     return tuple(rows)
 
 
-def candidates(domain: Domain) -> Iterator[Row]:
-    """Yield rows to try: for each cell of a domain, or for a sample of cells.
+def candidate_rows(domain: Domain) -> Iterator[Row]:
+    """Yield rows to try, in each cell of a domain or in a sample of the cells.
 
     In a large domain the sample consists of the first and last cells, the middle and some scattered
     cells.
@@ -568,7 +572,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _candidate_cells(sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return cells of a domain to try; ``sizes`` has the number of cells of each attribute."""
+    """Return cells of a domain to try, given each attribute's number of cells."""
     if math.prod(sizes) <= _MOST_CANDIDATE_ROWS:
         return list(itertools.product(*(range(size) for size in sizes)))
     cells = [
@@ -583,7 +587,7 @@ def _candidate_cells(sizes: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _candidate_amounts(domain: Domain) -> list[dict[str, int]]:
-    """Return amounts of all measures to try: a value between the bounds, and both bounds.
+    """Return amounts of all measures to try: both bounds, and a value between.
 
     Every row has a value of each measure, because rows without a value are harder to distinguish.
     """
@@ -651,7 +655,9 @@ def _cell_contributions(domain: Domain, block: Block, row: Row) -> tuple[int, ..
     return (min(value, int(block.limits.values[0 if name is None else row[name]])),)
 
 
-def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
+def draw_answer_differences(
+    measured: Measurements, pair: Pair, count: int, effort: Effort
+) -> list[IntArray]:
     """Return the noisy answers on both tables minus the exact ones on the second.
 
     Each of the two arrays has the shape (queries of the pair, trials).
@@ -755,6 +761,7 @@ def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iter
             law: NormDistribution = law,
             scale: float = group.scale,
         ) -> tuple[FloatArray, FloatArray]:
+            """Return, twice, the probability to reach each threshold at smaller noise."""
             chance = law.at_most(-thresholds, scale / factor)
             return chance, chance
 
@@ -772,7 +779,8 @@ def _test_norms(pair: Pair, samples: Sequence[IntArray], effort: Effort) -> Iter
 def _draw_all_trials(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
     """Draw the trials of both tables: two arrays of shape (queries, trials)."""
     draws = [
-        draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
+        draw_answer_differences(measured, pair, count, effort)
+        for count in effort.batches(batch_size(measured, pair))
     ]
     return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
 
@@ -800,7 +808,7 @@ def _test_single_query(
 
 
 def epsilon_of_mu(measured: Measurements, mu: float) -> float | None:
-    """Return the epsilon at the budget's delta for Gaussian noise with mu.
+    """Return the epsilon of Gaussian noise with mu at the budget's delta, or None.
 
     The epsilon is rounded down. The result is None for other noise or other budgets.
     """
@@ -821,6 +829,7 @@ def _query_tails(noise: Noise, shift: float, scale: float) -> Tails:
     """
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both tables' probabilities to reach thresholds at smaller noise."""
         tail = noise_tail(noise, scale / factor)
         return tail(thresholds - shift), tail(thresholds)
 

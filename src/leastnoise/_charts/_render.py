@@ -56,6 +56,7 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
 
     class WithPicture(kind):  # type: ignore[misc] # one of two classes of Altair's
         def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
+            """Return the chart for notebooks, with an SVG picture if it can be drawn."""
             if alt.renderers.active != "default":
                 return super()._repr_mimebundle_(*args, **kwds)
             spec_json = self.to_dict()

@@ -223,12 +223,12 @@ def _summarise_table(
 ) -> _TableSummary:
     """Count the hidden and the disclosed cells of a table."""
     hidden = [cell for cell in cells if cell.table == table.name]
-    numbers = [cell.values for cell in hidden if cell.values is not None]
+    numbers = [cell.possible_count for cell in hidden if cell.possible_count is not None]
     return _TableSummary(
         table=table.name,
         cells=len(table.counts),
         hidden=len(hidden),
-        determined=sum(cell.values == 1 for cell in hidden),
+        determined=sum(cell.possible_count == 1 for cell in hidden),
         disclosed=sum(cell.is_disclosed(least_possible_counts) for cell in hidden),
         fewest_values=min(numbers, default=None),
     )
@@ -295,7 +295,7 @@ def _print_disclosed(cells: Sequence[HiddenCell]) -> None:
     for cell in cells[:_MOST_CELLS]:
         labels = ", ".join(f"{name}={label}" for name, label in cell.labels.items())
         published = "suppressed" if cell.published is None else f"{cell.published:,}"
-        possible = f"{cell.low:,}" if cell.values == 1 else f"{cell.low:,} to {cell.high:,}"
+        possible = f"{cell.low:,}" if cell.possible_count == 1 else f"{cell.low:,} to {cell.high:,}"
         rows.append([cell.table, labels, published, possible])
     columns = [("table", "fold"), ("cell", "fold"), ("published", "right"), ("possible", "right")]
     print_table("Cells with too few possible counts", columns, rows)

@@ -332,6 +332,7 @@ def _error_columns(
     hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
 
     def largest_error(table: ExpectedTable, _unit: str) -> str:
+        """Return the largest standard error of a table, or the bound on it, as text."""
         if table.largest_is_bound:
             sign = "<= "
         else:
@@ -339,6 +340,7 @@ def _error_columns(
         return sign + format_optional(table.largest_std)
 
     def hidden_left_out(table: ExpectedTable, _unit: str) -> str:
+        """Return the names of attributes for which a table omits rows without values."""
         return ", ".join(
             name_attribute(name, catalogue) for name in table.leaves_out if name in hidden
         )

@@ -1020,7 +1020,7 @@ def synthesize(
 
 
 def _write_utility_pages(records: Records, release: Release, page: Path) -> None:
-    """Write the page that compares records with a release.
+    """Write the pages, one a language, that compare records with a release.
 
     The page is written in all languages of the release.
     """

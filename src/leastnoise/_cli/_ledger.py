@@ -308,7 +308,7 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001
 def _risk_json(ledger: Ledger) -> dict[str, Any]:
     """Return the risk of spending the whole budget of one period, as JSON."""
     limit = ledger.limits()[0]
-    risk = describe_risk(ledger.privacy.within(limit.budget), published="ledger")
+    risk = describe_risk(ledger.privacy.within(limit.budget), covered_part="ledger")
     return {**risk, "period": limit.period or None}
 
 
@@ -348,7 +348,7 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _entry_target(entry: Entry) -> str:
-    """Return the budget that an entry sets, or its release's directory."""
+    """Return the budget that an entry sets, or its release's directory, as text."""
     if entry.kind == "budget":
         return limit_text(entry.declared, entry.period, entry.share)
     output = entry.output
@@ -377,7 +377,7 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return budget and spending of a ledger as epsilons at a delta, as texts.
+    """Return a ledger's budget and spending as epsilon texts at a delta, or None.
 
     For a budget of rho, the delta is ``delta``. For a budget of (epsilon, delta), the delta of the
     budget is used. Epsilons are rounded up to four decimals. Return None for other budgets.
@@ -397,7 +397,7 @@ def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
 
 
 def _approx_dp_epsilons(ledger: Ledger) -> dict[str, str]:
-    """Return the epsilon of an (epsilon, delta) budget, and the epsilon spent."""
+    """Return the delta, epsilon and spent epsilon of a budget as texts by name."""
     limit = ledger.limits()[-1]
     budget = cast(ApproxDP, limit.budget)
     spent = spent_epsilon(budget, limit.charges)

@@ -48,6 +48,7 @@ def install_interrupt_handler() -> None:
     _interrupted.clear()
 
     def stop(number: int, _frame: Any) -> None:
+        """Raise KeyboardInterrupt, and ignore all later interruptions."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _interrupted.append(number)
         raise KeyboardInterrupt

@@ -39,6 +39,7 @@ def add_options(*options: tuple[str, Any, str]) -> Callable[[Any], Any]:
     """
 
     def decorate(command: Any) -> Any:
+        """Add the options to a command, and return the command."""
         for names, value_type, help_text in reversed(options):
             command = click.option(*names.split(), type=value_type, help=help_text)(command)
         return command
@@ -136,6 +137,7 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
     def render_cell(lines: str | tuple[str, ...]) -> Text:
+        """Return the line or lines of a cell as one text for the table."""
         if isinstance(lines, str):
             lines = (lines,)
         return Text("\n".join(map(escape_controls, lines)))

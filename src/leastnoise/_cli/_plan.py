@@ -545,6 +545,7 @@ def print_plan(
 
 
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:
+    """Return the earlier releases that a plan uses; empty if it uses none."""
     return plan.earlier if isinstance(plan, LinearPlan) else ()
 
 

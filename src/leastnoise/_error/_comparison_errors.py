@@ -62,7 +62,7 @@ class PairCovariances:
         """
         if first.measure != second.measure:
             return self._between_measures(first, second, names)
-        along = [_query_rows(first, second, name) for name in names]
+        along = [_query_difference(first, second, name) for name in names]
         differing = [name for name, rows in zip(names, along, strict=True) if rows is not None]
         if not differing:
             return self._variances_by_group(first, names)
@@ -102,7 +102,7 @@ class PairCovariances:
         name: str,
         difference_rows: Array | None,
     ) -> FloatArray | None:
-        """Compute covariances from the variances of differences of answers.
+        """Return covariances from variances of differences of answers, or None.
 
         The result is None if only one of the two products counts a hidden cell, because then the
         difference is not a query.
@@ -151,8 +151,8 @@ def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
     return values.reshape([sizes.get(name, 1) for name in names])
 
 
-def _query_rows(first: Product, second: Product, name: str) -> Array | None:
-    """Return the difference of two products' queries along an attribute.
+def _query_difference(first: Product, second: Product, name: str) -> Array | None:
+    """Return the difference of two products' queries along an attribute, or None.
 
     The result is None if the queries of both products are equal along the attribute.
     """

@@ -52,7 +52,7 @@ _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # smaller variances of noise are refused, because they protect nobody
 # Integer noise of a smaller variance is 0 in practice. If weights differ by more digits than
 # doubles have, least squares would lose the answers of the other tables.
-_LEAST_WEIGHED = 1e-9
+_LEAST_WEIGHED_VARIANCE = 1e-9
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -112,8 +112,8 @@ def block_variance(plan: Measurements, block: Block) -> float:
     if block.k_norm_group is not None:
         group = plan.k_norm_groups()[block.k_norm_group]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
-        return _weighed(k_norm_variances(sizes, block.scale).cells[block.rows])
-    variance = _weighed(noise_variance(plan.noise, scale, plan.grid))
+        return _positive_variance(k_norm_variances(sizes, block.scale).cells[block.rows])
+    variance = _positive_variance(noise_variance(plan.noise, scale, plan.grid))
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
     if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
@@ -145,12 +145,12 @@ def check_noise(plan: Measurements) -> None:
             )
 
 
-def _weighed(variance: float) -> float:
+def _positive_variance(variance: float) -> float:
     """Return a noise variance, or 1e-9 if it is smaller.
 
     Smaller variances would make least squares inaccurate.
     """
-    return max(variance, _LEAST_WEIGHED)
+    return max(variance, _LEAST_WEIGHED_VARIANCE)
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
@@ -212,8 +212,8 @@ def equations(
     If ``are_sums_centred`` is True, values minus the midpoint are summed.
     """
 
-    def counted_quantity(block: Block) -> Quantity:
-        """Return the quantity for which the distances from both bounds are added."""
+    def derived_quantity(block: Block) -> Quantity:
+        """Return the count that the two sums of a block add up to, or its measure."""
         if block.ends:
             return plan.domain.count_of(str(block.measure))
         return block.measure
@@ -221,7 +221,7 @@ def equations(
     groups = [
         group
         for group in plan.similar_blocks
-        if quantity in (group[0].measure, counted_quantity(group[0]))
+        if quantity in (group[0].measure, derived_quantity(group[0]))
     ]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
@@ -245,7 +245,7 @@ def equations(
     if quantity is None:
         entries += _k_norm_equations(plan)
     return [
-        _scale_ends(plan, quantity, entry, are_sums_centred=are_sums_centred)
+        _equations_of_distances(plan, quantity, entry, are_sums_centred=are_sums_centred)
         if entry.block.ends
         else entry
         for entry in entries
@@ -265,7 +265,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
         variances = k_norm_variances(sizes, first.scale)
         total = Block((), first.scale)
-        total_variance = _weighed(variances.total)
+        total_variance = _positive_variance(variances.total)
         parts.append(Equations(group[0], total, total_variance, combination=Total(first.rows)))
         for index in group:
             names = plan.blocks[index].attributes
@@ -280,7 +280,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
                 Equations(
                     index,
                     Block((part.factor,), first.scale),
-                    _weighed(variances.contrast(size)) * part.relative_variance,
+                    _positive_variance(variances.contrast(size)) * part.relative_variance,
                     combination=part.of_rows,
                 )
             )
@@ -311,10 +311,10 @@ def _contrasts(names: Names, operator: Operator) -> _Contrasts:
     return _Contrasts(Factor(names, groups), groups.of_groups, float(operator.rows) ** 2)
 
 
-def _scale_ends(
+def _equations_of_distances(
     plan: Measurements, quantity: Quantity, entry: Equations, *, are_sums_centred: bool
 ) -> Equations:
-    """Return one quantity's equations from a block that measures both ends.
+    """Return equations of a sum or a count, from distances from both bounds.
 
     The block sums the distances of a measure's values from both bounds.
     """
@@ -348,7 +348,7 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
 
 
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
-    """Return the midpoint that is subtracted from values before summation.
+    """Return the midpoint that is subtracted before summation, or None.
 
     The midpoint is in units of the measure. The result is None if the sums are not centred.
     """

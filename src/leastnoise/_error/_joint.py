@@ -196,10 +196,10 @@ class JointBlocks:
             if type(factor.operator) in QUICKER_BY_GRAM
         }
 
-    def _reduced(
+    def _sum_over_axes(
         self, factors: Sequence[Factor], summed_axes: tuple[int, ...], x: FloatArray
     ) -> FloatArray:
-        """Return the array x, summed over some axes.
+        """Return an array on the joint cells, summed over some attributes' axes.
 
         The result has one axis for each factor, and a last axis for the columns.
         """
@@ -210,7 +210,7 @@ class JointBlocks:
         )
 
     def _with_summed_axes(self, summed_axes: tuple[int, ...], reduced: FloatArray) -> FloatArray:
-        """Return an array with axes of length 1 restored (transpose of `_reduced`).
+        """Restore summed axes with length 1: the transpose of `_sum_over_axes`.
 
         The result can be broadcast to shape (*self.shape, columns).
         """
@@ -225,7 +225,7 @@ class JointBlocks:
         """
         result = np.zeros((*self.shape, x.shape[1]))
         for factors, summed, variance in self._tables:
-            cube = self._reduced(factors, summed, x)
+            cube = self._sum_over_axes(factors, summed, x)
             for axis, factor in enumerate(factors):
                 gram = self._grams.get(factor)
                 moved = np.moveaxis(cube, axis, 0)
@@ -263,7 +263,7 @@ class JointBlocks:
         answers = []
         for factors, summed, _ in self._tables:
             operators = [factor.operator for factor in factors]
-            table = apply_along_axes(operators, self._reduced(factors, summed, x))
+            table = apply_along_axes(operators, self._sum_over_axes(factors, summed, x))
             answers.append(table.reshape(-1, 1))
         return answers
 
@@ -358,7 +358,7 @@ class JointBlocks:
         Raises:
             UnsupportedQuery: the solver does not converge.
         """
-        turn = self.preconditioner.times
+        turn = self.preconditioner.multiply
         right_norm = np.maximum((right_side * turn(right_side)).sum(axis=0), 0.0)
         goal = (tolerance / 2) ** 2 * right_norm
         size = np.sqrt(right_norm)
@@ -450,7 +450,7 @@ class DiagonalInBasis(NamedTuple):
     bases: tuple[FloatArray | None, ...]
     diagonal: FloatArray
 
-    def times(self, x: FloatArray) -> FloatArray:
+    def multiply(self, x: FloatArray) -> FloatArray:
         """Return the matrix times columns, shape (cells, columns).
 
         The columns are transformed to the basis, multiplied and transformed back.

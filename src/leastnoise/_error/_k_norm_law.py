@@ -126,7 +126,7 @@ def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, largest_sum: int) -> WholeNumbers:
-    """Sum the squared first cell over all tables with the same P and Q.
+    """Return sums of the squared first cell over tables, by their sums P and Q.
 
     P is the sum of a table's positive cells, and Q is minus the sum of its negative cells.
 
@@ -294,7 +294,7 @@ _LEAST_STD = 10.0  # least standard deviation of a cell, in steps of a coarser g
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
-    """Return the half width of the interval of a cell, in standard errors.
+    """Return the half width of a cell's interval in standard errors, or None.
 
     The result is computed from the distribution of a cell, and is the maximum over all tables. The
     result is None if the computation would take too long.
@@ -381,7 +381,7 @@ def measured_multiplier(plan: Measurements, level: float, products: Iterable[Pro
 
 
 def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
-    """Return whether K-norm noise was added to every cell in some products."""
+    """Return whether every answer of products is a cell with K-norm noise."""
     operators: dict[Names, Operator] = {}
     for block in plan.blocks:
         if block.k_norm_group is None or block.attributes in operators:

@@ -63,7 +63,7 @@ _MEASURE_SWEEPS = 2  # sweeps over the measures when their shares are chosen
 # Tried shares of a measure's values at its larger end.
 _CANDIDATE_SHARES = [share / 50 for share in range(25, 51)]
 _MOST_BITS = 62  # maximum number of bits of a key that codes a set of attributes in int64
-Worth = Callable[[Names], float]
+NormFactor = Callable[[Names], float]
 """The largest change that the rows of a unit cause in a residual space.
 
 It is divided by the largest number of rows of a unit in one cell.
@@ -150,7 +150,7 @@ class _TableNorms:
 
 def nuclear_norm(
     products: Sequence[Product],
-    norm_factor: Worth = lambda _: 1.0,
+    norm_factor: NormFactor = lambda _: 1.0,
     *,
     with_total: bool = True,
     with_cell_weights: bool = False,
@@ -199,7 +199,7 @@ def nuclear_norm(
 
 
 def _product_norm(
-    product: Product, norm_factor: Worth, operator_norm: Callable[[Operator], float]
+    product: Product, norm_factor: NormFactor, operator_norm: Callable[[Operator], float]
 ) -> float:
     """Return the weighted product of the norms of a table's operators."""
     norms = math.prod(operator_norm(operator) for operator in product.operators)
@@ -207,7 +207,11 @@ def _product_norm(
 
 
 def _norms_with_levels(
-    products: Sequence[Product], norm_factor: Worth, *, with_total: bool, with_cell_weights: bool
+    products: Sequence[Product],
+    norm_factor: NormFactor,
+    *,
+    with_total: bool,
+    with_cell_weights: bool,
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
     """Return norms of tables with levels by residual space, and of other tables.
 
@@ -264,7 +268,7 @@ def _spaces_can_be_joined(
     return _measured_directions(first_spaces, level_keys) is not None
 
 
-def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
+def _norms_of_product(product: Product, norm_factor: NormFactor) -> _TableNorms:
     """Return a table's nuclear norms: without the total, whole, total only."""
     return _TableNorms(
         product.attributes,
@@ -274,7 +278,7 @@ def _norms_of_product(product: Product, norm_factor: Worth) -> _TableNorms:
     )
 
 
-def _marginal_norms(products: Sequence[Product], norm_factor: Worth) -> dict[Names, float]:
+def _marginal_norms(products: Sequence[Product], norm_factor: NormFactor) -> dict[Names, float]:
     """Return the nuclear norm of the marginals in each residual space."""
     if not products:
         return {}
@@ -371,7 +375,7 @@ def _level_norms(
     products: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
     spectra: Mapping[str, Sequence[InvariantSubspace]],
-    norm_factor: Worth,
+    norm_factor: NormFactor,
     *,
     with_total: bool,
 ) -> dict[Names, float]:
@@ -452,7 +456,7 @@ def _directions_along(
 def _measured_directions(
     parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
 ) -> list[IntArray] | None:
-    """Return, for each table of levels, the directions that it measures.
+    """Return the directions that each table of levels measures, or None.
 
     The directions lie in one subspace, which is a product of subspaces along the attributes. The
     result is None if there are too many directions.
@@ -652,7 +656,7 @@ def _attainable_bounds(
 def _bound_of_quantity(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a lower bound on the error of the queries on one quantity."""
+    """Return a lower bound on the total squared error for one quantity."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _joint_measures_norm(workload, privacy, in_different_cells=rows_apart)
     # For ``replace``, the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1). So the bound has
@@ -737,7 +741,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
     if cells > 1:
         across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
 
-    def worth(names: Names) -> float:
+    def factor_of_table(names: Names) -> float:
         """Return the factor of the norm of tables on these attributes."""
         if {*names} & {*bound.attributes}:
             return across
@@ -747,7 +751,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
     norms = dict[str | None, float]()
     for name in workload.measures:
         products = workload.of(name)
-        norms[name] = nuclear_norm(products, worth, with_total=add_remove)
+        norms[name] = nuclear_norm(products, factor_of_table, with_total=add_remove)
         if add_remove and len(bound.attributes) == 1 and cells <= _MOST_CLOSED:
             by_itself = _norm_along(products, bound.attributes[0], along, across)
             norms[name] = max(norms[name], by_itself)
@@ -855,7 +859,7 @@ def _ends_of_independent_values(
 
 
 def _norm_at_best_shares(weights: FloatArray, larger: FloatArray, smaller: FloatArray) -> float:
-    """Maximise the bound of `_joint_norm` over the shares of larger ends.
+    """Maximise the bound of `_joint_norm` over the shares of values at each end.
 
     The share of a quantity is the part of its values that are at its larger end. The search varies
     the share of one quantity after the other, with the other shares fixed.
@@ -912,7 +916,7 @@ def _norm_at_corners(
 def _contributions_at_corners(
     measure: Measure | None, values: Mapping[Measure, FloatArray], count: int
 ) -> FloatArray | None:
-    """Return a row's relative contribution to a quantity at each corner.
+    """Return a row's relative contribution to a quantity by corner, or None.
 
     The contribution is divided by its largest absolute value. At a corner, every value is at one of
     its bounds. The result is None if the quantity depends on other values than ``values``.

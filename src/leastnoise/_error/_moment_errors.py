@@ -124,7 +124,7 @@ class MomentScales:
         return np.asarray(products.sum(axis=(-2, -1)))
 
     def contributions(self, gradient: Gradient, noise: FloatArray) -> FloatArray:
-        """Split the error of a function into the parts of independent noises.
+        """Split a function's standard error into the parts of independent noises.
 
         Args:
             gradient: the function of the moments.
@@ -349,7 +349,7 @@ def public_eigenvalue(scales: MomentScales) -> float:
 
 
 def coefficient_scales(scales: MomentScales) -> tuple[FloatArray, FloatArray]:
-    """Return the map that converts regression coefficients to units of measures.
+    """Return matrix and constants of the map from coefficients to measures' units.
 
     Regressions are computed for scaled values u. The map is affine.
 
@@ -406,7 +406,7 @@ def expected_statistic_errors(
 
 
 def public_deviations(statistic: Statistic, scales: MomentScales) -> FloatArray:
-    """Return the publicly stated standard deviation of each u.
+    """Return the publicly stated standard deviation of each scaled value u.
 
     The result is the standard deviation in the statistic or, if this is None, `PUBLIC_STD_RATIO`
     times the distance between the bounds.

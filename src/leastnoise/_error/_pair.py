@@ -182,7 +182,7 @@ class PairStructure(JointStructure):
 
     def solve(self, gathered: FloatArray) -> FloatArray:
         """Return the inverse Gram matrix times columns."""
-        return self.inverse.times(gathered)
+        return self.inverse.multiply(gathered)
 
     def cells(self, noisy_blocks: Sequence[NoisyBlock]) -> JointCells:
         """Return the least-squares cells, after one step of iterative refinement.

@@ -54,7 +54,7 @@ from leastnoise._error._equations import (
     measured_along,
     subsets,
 )
-from leastnoise._error._undetermined import multiples_of_total, undetermined_error
+from leastnoise._error._undetermined import are_multiples_of_total, undetermined_error
 from leastnoise._families import (
     MOST_LISTED,
     CellsInverse,
@@ -83,7 +83,7 @@ _LEAST_BATCHED_PRODUCTS = 16  # from this number of products on, computing with 
 
 
 def _weighted_answers(factor: Factor, answers: FloatArray) -> FloatArray:
-    """Return answers multiplied by squared row weights; the first axis is for the factor's rows."""
+    """Return answers times squared row weights; the first axis has the rows."""
     cube = answers.reshape(factor.operator.rows, -1)
     if factor.even:
         return cube
@@ -467,7 +467,7 @@ class ProductStructure(Structure):
                 raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Return whether queries depend on the total and on the contrasts.
+        """Return whether queries need the total and the contrasts, or None.
 
         The queries are along one attribute.
 
@@ -491,11 +491,11 @@ class ProductStructure(Structure):
                 total = bool(
                     (self.rows(name, operator).squared_means > _ZERO_PART**2 * squares).any()
                 )
-            self._needed[key] = total, not multiples_of_total(operator)
+            self._needed[key] = total, not are_multiples_of_total(operator)
         return self._needed[key]
 
     def _is_measured(self, tau: Names, queries: Operator) -> bool:
-        """Return whether some block measures the residual space tau.
+        """Return whether some block measures the space tau for some queries.
 
         Along the attribute with levels, the queries must be sums of its groups.
         """
@@ -705,20 +705,20 @@ class ProductStructure(Structure):
                 errors[number] = Errors(total, mean)
         return errors
 
-    def _precisions_of(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
+    def _precisions_of(self, query_list: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return the precision lambda(tau) of each attribute set in ``rows``.
 
-        A row represents an attribute set by positions in ``along``.
+        A row represents an attribute set by positions in ``query_list``.
         """
         distinct = rows
         every = np.arange(len(rows))
         if rows.shape[1] <= 2:  # there are few distinct sets, which repeat
-            codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
+            codes = (rows * len(query_list) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
         taus = map(
             tuple,
-            np.array([attribute_queries.name for attribute_queries in along], dtype=object)[
+            np.array([attribute_queries.name for attribute_queries in query_list], dtype=object)[
                 distinct
             ].tolist(),
         )

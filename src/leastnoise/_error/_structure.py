@@ -178,7 +178,7 @@ def quantity_structure(
 
 
 def _factors_along_attributes(blocks: Iterable[Block]) -> dict[str, dict[Factor, None]] | None:
-    """Return the distinct factors along each attribute.
+    """Return the distinct factors along each attribute; None for joint factors.
 
     Contrasts are replaced by queries that determine the total too. Factors that measure only the
     total are left out. The result is None if a factor measures several attributes.
@@ -566,7 +566,7 @@ def _privacy_of_all(measured: Measurements) -> Privacy:
 
 @singledispatch
 def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: ARG001 - another form
-    """Return the structure if it is a `ProductStructure`, else None."""
+    """Return a structure if it is a product form without levels, else None."""
     return None
 
 
@@ -581,7 +581,7 @@ def _(structure: ProductStructure) -> ProductStructure | None:
 def block_precisions(
     workload: Workload, plan: Measurements
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the terms of the squared error as a function of precisions.
+    """Return the squared error's coefficients by precision of blocks, or None.
 
     Let the precision of block b be p_b times its precision in the plan. Then the error is the sum
     of c / (K p) over the residual spaces.

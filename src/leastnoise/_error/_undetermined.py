@@ -40,7 +40,7 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
     )
 
 
-def multiples_of_total(operator: Operator) -> bool:
+def are_multiples_of_total(operator: Operator) -> bool:
     """Return whether every query of an operator is a multiple of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.contains(operator)
@@ -49,7 +49,7 @@ def multiples_of_total(operator: Operator) -> bool:
 def split_product(
     product: Product, kept_names: Collection[str]
 ) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Split a product into its part on ``kept_names`` and its other factors.
+    """Return a product's part on ``kept_names``, its shape, and other factors.
 
     The other factors are multiples of the total along their attributes. The result also has the
     product's shape, with length 1 along these attributes.
@@ -59,7 +59,7 @@ def split_product(
         return product, product.shape, np.ones((1,) * len(is_named))
     times: FloatArray = np.ones(())
     for inside, operator in zip(is_named, product.operators, strict=True):
-        if not (inside or multiples_of_total(operator)):
+        if not (inside or are_multiples_of_total(operator)):
             raise undetermined_error(product)
         times = np.multiply.outer(
             times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])

@@ -133,7 +133,7 @@ def correlations(
     ([0.97], [0.89], [1.0])
     """
     variables = checked_variables(
-        estimate_of(source).observation.measurements.domain, "measures", measures, least=2
+        estimate_of(source).observation.measurements.domain, "measures", measures, minimum=2
     )
     estimated = estimate_moments(source, variables, factors_of_sums(variables), by, level)
     pairs = [*combinations(range(1, len(variables) + 1), 2)]

@@ -141,7 +141,7 @@ def r_squared(
     """
     domain = estimate_of(source).observation.measurements.domain
     predictors = checked_variables(domain, "on", on)
-    variables = checked_variables(domain, "of and on", [of, *predictors], least=2)
+    variables = checked_variables(domain, "of and on", [of, *predictors], minimum=2)
     estimated = estimate_moments(source, variables, factors_of_sums(variables), by, level)
     columns = estimated.in_parts(determination_columns)
     return Determination(
@@ -194,7 +194,7 @@ def determination_columns(estimated: EstimatedMoments) -> dict[str, FloatArray]:
 
 
 def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
-    """Return the factor of interval widths, and whether R^2 is clear of noise.
+    """Return factors that widen intervals, and whether R^2 exceeds its noise.
 
     The normal equations must meet the same conditions as for the coefficients of a regression.
     """
@@ -214,7 +214,7 @@ def _clear_groups(estimated: EstimatedMoments) -> tuple[FloatArray, BoolArray]:
 
 
 def _clear_columns(estimated: EstimatedMoments, stretch: FloatArray) -> dict[str, FloatArray]:
-    """Return R^2, interval and error in groups where R^2 is clear of the noise.
+    """Return R^2, interval and error of groups where R^2 exceeds its noise.
 
     Let x be the true R^2, and N the covariance matrix of the error e of the effects v. Let T =
     |v|^2 be the R^2 of the noisy moments. Then T has the mean x + tr N and the variance Q + 4 x a,

@@ -195,7 +195,7 @@ class BucketExpansion:
         )
 
     @cached_property
-    def even(self) -> FloatArray:
+    def evenly_divided_cells(self) -> FloatArray:
         """The cells, shape (n,); each has an equal part of its bucket's count."""
         return spread_evenly(self.counts, self.buckets.lengths)
 
@@ -207,7 +207,7 @@ class BucketExpansion:
         larger block around it.
         """
         halving = HalvingTree(self.buckets.size)
-        return halving.cells_of(halving.differences(self.even))
+        return halving.cells_of(halving.differences(self.evenly_divided_cells))
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers with errors from noise only."""
@@ -363,11 +363,11 @@ class _PosteriorErrors:
         # error.
         crossed = [rows.multiply(kind).T for kind in (first.variances, *self._kinds)]
         self._crossed = hstack(crossed).tocsr()
-        _, *spreads = self._split(rows)
+        _, *spreads = self._multiply_covariances(rows)
         self._spreads = [covariance + np.diag(posterior.noise) for covariance in spreads]
 
-    def _split(self, rows: Any) -> list[FloatArray]:
-        """Return ``rows`` times V R' for three covariance matrices V.
+    def _multiply_covariances(self, rows: Any) -> list[FloatArray]:
+        """Return ``rows`` V R' for three covariances V, and second-step queries R.
 
         V is as fitted, of the noise, or of the total error; R has the queries of the second step.
         """
@@ -378,7 +378,7 @@ class _PosteriorErrors:
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)
-        fitted, *crossed = self._split(rows)
+        fitted, *crossed = self._multiply_covariances(rows)
         gain = fitted @ self._inverse
         by_kind = []
         for errors, across, covariance in zip(self._kinds, crossed, self._spreads, strict=True):
@@ -391,7 +391,7 @@ class _PosteriorErrors:
         from scipy.sparse import csr_matrix
 
         rows = csr_matrix(rows)
-        fitted, *crossed = self._split(rows)
+        fitted, *crossed = self._multiply_covariances(rows)
         gain = fitted @ self._inverse
         by_kind = []
         for errors, across, covariance in zip(self._kinds, crossed, self._spreads, strict=True):

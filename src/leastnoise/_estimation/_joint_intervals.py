@@ -30,7 +30,7 @@ _MOST_SIMULATED = 2**22
 def simulate_answers(
     estimate: Estimate, products: Sequence[Product]
 ) -> dict[Product, FloatArray] | None:
-    """Return simulated errors of the answers to the queries of some products.
+    """Return simulated errors of the answers to products, or None if too large.
 
     In each draw, all products get the same simulated noise.
 

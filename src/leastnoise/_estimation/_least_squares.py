@@ -409,7 +409,7 @@ class Finding:
 
     # Least squares makes no choices for any workload.
     def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002
-        """Return the cells that were privately chosen as quantiles."""
+        """Return the cells chosen as quantiles, by statistic; by default none."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:

@@ -299,7 +299,7 @@ class _Fit:
         self.parts, self.pulls = np.empty((2, stacked, self.kinds))
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
-        """Return the stacked distributions of all attributes, and the shares."""
+        """Return the stacked distributions of all attributes, and the kinds' shares."""
         logits, weights = self.state
         along = np.exp(logits)  # no overflow: a fit moves logits by less than a hundred
         along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)

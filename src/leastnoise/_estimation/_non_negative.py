@@ -107,7 +107,7 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Spread values of groups along an axis of cells.
+    """Return an array with each group's value at its first cell, and 0 elsewhere.
 
     The first cell of a group gets its value; the other cells get 0.
     """
@@ -402,7 +402,7 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 def non_negative(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> FloatArray | None:
-    """Return the answers of a table, projected to non-negative values, or None.
+    """Return a table's answers projected to non-negative values, or None.
 
     A marginal keeps its total, or gets the public sums.
     """

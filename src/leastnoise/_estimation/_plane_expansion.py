@@ -119,7 +119,7 @@ def shrinkage_factors(
 def bounded_cells(
     cells: FloatArray, levels: Sequence[IntArray], shrinkage: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Shrink cells such that no block is negative or above its parent block.
+    """Return cells shrunk such that no block is negative or above its parent.
 
     Each block consists of one or two blocks of the next level.
     """

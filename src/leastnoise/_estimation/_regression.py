@@ -160,7 +160,7 @@ def regression(
     """
     domain = estimate_of(source).observation.measurements.domain
     predictors = checked_variables(domain, "on", on)
-    variables = checked_variables(domain, "of and on", [of, *predictors], least=2)
+    variables = checked_variables(domain, "of and on", [of, *predictors], minimum=2)
     estimated = estimate_moments(source, variables, factors_of_sums(variables, of), by, level)
     columns = estimated.in_parts(coefficient_columns)
     terms = term_names(variables)

@@ -328,7 +328,7 @@ def level_prior(
     level_variances: FloatArray,
     noise_variances: FloatArray,
 ) -> FloatArray:
-    """Return the normal priors that imply the posteriors of a level's blocks.
+    """Return precisions, and precisions times means, of a level's normal priors.
 
     The result has the precisions, and the precisions times the means, shape (2, blocks).
     """
@@ -347,7 +347,7 @@ def level_prior(
 def _stein_factor(
     distances: FloatArray, posterior_variances: FloatArray, noise_variances: FloatArray
 ) -> float:
-    """Return how far a level moves to its posterior means, as a fraction.
+    """Return the fraction of the way that a level moves to its posterior means.
 
     If the posterior is right, the distances of the measured differences from the posterior means
     are as large as the noise that the posterior removes. If the distances are larger, all means of

@@ -239,7 +239,7 @@ def _divide(
         possible = possible.reshape(-1, width)[order]
     child_sums = list_public_sums(step, public, order)
     if step.name is None and not child_sums:
-        child_sums = [_round_total(estimates, step)]
+        child_sums = [_total_constraint(estimates, step)]
     sums = child_sums
     parent_cells = None
     if step.name is not None:
@@ -262,8 +262,8 @@ def _divide(
     return result.reshape(-1, *step.shape)
 
 
-def _round_total(estimates: FloatArray, step: SplitStep) -> SumConstraints:
-    """Return the constraint that the cells of the first step sum to the total."""
+def _total_constraint(estimates: FloatArray, step: SplitStep) -> SumConstraints:
+    """Return the constraint that cells sum to the total, as a whole number >= 0."""
     total = np.maximum(np.rint(estimates.sum()), 0.0).reshape(1)
     labels = np.zeros(estimates.shape, dtype=np.int64)
     return SumConstraints(labels, total, (0,) * len(step.others))
@@ -300,7 +300,7 @@ def _is_nested(positions: tuple[int, ...], other_positions: tuple[int, ...]) -> 
 
 
 def _find_positions(step: SplitStep, table: Product) -> tuple[int, ...] | None:
-    """Return a table's positions in the chains of finer and finer groups."""
+    """Return a table's positions in the chains of groups; None if it has none."""
     operators = dict(zip(table.attributes, table.operators, strict=True))
     positions = []
     for axis in step.others:

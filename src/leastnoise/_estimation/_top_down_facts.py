@@ -58,14 +58,14 @@ def _require_position(position: int | None) -> int:
 
 
 def _label_cells(
-    step: SplitStep, sums: KnownSums, along: Mapping[str, IntArray], children: IntArray
+    step: SplitStep, sums: KnownSums, groups_along: Mapping[str, IntArray], children: IntArray
 ) -> IntArray:
     """Return the index of the public sum of each cell, (children, other cells)."""
     sizes = dict(zip(sums.names, sums.counts.shape, strict=True))
     axes = [step.name, *(axis.name for axis in step.others)]
     labels = np.zeros((1,) * len(axes), dtype=np.int64)
     for name in sums.names:
-        groups = children if name == step.name else along[name]
+        groups = children if name == step.name else groups_along[name]
         sides = [1] * len(axes)
         sides[axes.index(name)] = -1
         labels = labels * sizes[name] + groups.reshape(sides)

@@ -140,7 +140,7 @@ class SplitStep:
     def estimate(
         self, estimator: Estimator, query_set: QuerySet | None, positions: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        """Estimate an attribute's groups within coarser groups of the others.
+        """Return estimates and variances of groups, within coarser groups of others.
 
         Args:
             estimator: the estimator of the table.

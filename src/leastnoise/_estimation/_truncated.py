@@ -145,7 +145,7 @@ class DroppedBucketsEstimate:
         # cells. No sum of a cell is below 0. So the estimate from all measurements bounds a sum
         # from above. A sum can be below its answer by at most the amount that omitted cells added
         # to the answer.
-        values = answers_of(product, self.kept.even)
+        values = answers_of(product, self.kept.evenly_divided_cells)
         variances = self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
         noise = np.where(variances > 0, np.sqrt(variances), everything)
@@ -156,7 +156,7 @@ class DroppedBucketsEstimate:
         sides = OneSidedBounds(
             values - raised,
             np.sqrt(variances + variance),
-            answers_of(product, self.full.even),
+            answers_of(product, self.full.evenly_divided_cells),
             everything,
         )
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)

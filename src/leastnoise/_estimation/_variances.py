@@ -290,7 +290,7 @@ class NoisyMoments:
     square_unit: float = 1.0
 
     def with_longer_intervals(self, noise_steps: float) -> "NoisyMoments":
-        """Return the moments with standard errors that include steps of noise."""
+        """Return the moments with a number of noise steps added to standard errors."""
         return replace(
             self,
             count_std=self.count_std + noise_steps,

@@ -109,7 +109,7 @@ from leastnoise._families._queries import (
     row_space,
     row_space_of_gram,
     singular_values,
-    triangle,
+    triangular_form,
     unit_rows,
     weighted_gram,
 )

@@ -129,28 +129,28 @@ class BlockGram(NamedTuple):
         half = (upper * self.constants).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)
         return np.asarray(half + np.transpose(half))
 
-    def diagonal_forms(self, forms: FloatArray) -> FloatArray:
+    def diagonal_forms(self, forms_of_y: FloatArray) -> FloatArray:
         """Return y^T M_bb y for every block b, shape (blocks,).
 
-        ``forms`` are the `quadratic_forms` of y, or their sum over several y.
+        ``forms_of_y`` are the `quadratic_forms` of y, or their sum over several y.
         """
         return np.asarray(
-            (self.range_coefficients * forms).sum(axis=(1, 2))
-            + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs)
+            (self.range_coefficients * forms_of_y).sum(axis=(1, 2))
+            + sum(np.einsum("bi,ij,bj->b", a, forms_of_y, b) for a, b in self.pairs)
         )
 
-    def all_forms(self, moments: FloatArray, forms: FloatArray) -> FloatArray:
+    def all_forms(self, moments_of_y: FloatArray, forms_of_y: FloatArray) -> FloatArray:
         """Return y^T M_bc y for all pairs of blocks b and c, (blocks, blocks).
 
-        ``moments`` are the sums of y and of y times the cell number; ``forms`` are the quadratic
-        forms of y.
+        ``moments_of_y`` are the sums of y and of y times the cell number; ``forms_of_y`` are the
+        `quadratic_forms` of y.
         """
         upper = np.triu(
-            self.constants * moments[0] ** 2
-            + sum(np.outer(a @ moments, b @ moments) for a, b in self.pairs),
+            self.constants * moments_of_y[0] ** 2
+            + sum(np.outer(a @ moments_of_y, b @ moments_of_y) for a, b in self.pairs),
             1,
         )
-        return np.asarray(upper + upper.T + np.diag(self.diagonal_forms(forms)))
+        return np.asarray(upper + upper.T + np.diag(self.diagonal_forms(forms_of_y)))
 
 
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
@@ -208,7 +208,7 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
 
 
 def quadratic_forms(rows: FloatArray) -> FloatArray:
-    """Return the four quadratic forms y^T T y, summed over rows y, (2, 2).
+    """Return the sums of x^i y^j r_x r_y over cell pairs of rows r, (2, 2).
 
     For each i and j, T is symmetric with T_xy = E_i(x) E_j(y) for x <= y.
     """
@@ -332,7 +332,7 @@ def _error_terms(blocks: BlockGram, sums: _BlockSums, inner_total: float) -> _Er
 def blocks_objective(
     gram_blocks: BlockGram, support: Support, values: FloatArray, outer_coefficients: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the error of a two-level strategy, and its two gradients.
+    """Return the squared error of a two-level strategy, and its two gradients.
 
     ``values`` are the values of the inner Theta on ``support``; ``outer_coefficients`` stacks e and
     U.
@@ -355,7 +355,7 @@ def blocks_objective(
 def _gram_by_inverse(
     terms: _ErrorTerms, inner: _InnerSummary, sums: _BlockSums, pair_forms: FloatArray
 ) -> Gram:
-    """Return the error's gradient with respect to P, as a Gram matrix."""
+    """Return the squared error's gradient by the inner inverse, as a Gram matrix."""
     total = inner.total
     turn = (
         _multiply_block(terms.coefficients, inner.mean) + terms.identity_coefficient * inner.mean
@@ -384,7 +384,7 @@ def _gradient_by_sums(
     pair_forms: FloatArray,
     outer_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return the gradient of the error with respect to outer coefficients."""
+    """Return the gradient of the squared error by the outer coefficients."""
     within_forms = blocks.diagonal_forms(inner.inverse_forms - inner.total * inner.mean_forms)
     within_forms = within_forms + blocks.identity * (inner.trace - inner.total * inner.norm)
     divisors = sums.divisors
@@ -435,7 +435,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         most[count : count + blocks] = 0.0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error and its gradient at a flat array of all coefficients."""
+        """Return the squared error and its gradient at a flat array of coefficients."""
         error, by_values, by_rows = blocks_objective(
             blocked_gram, support, point[:count], point[count:].reshape(above.shape)
         )
@@ -472,7 +472,7 @@ class NestedInverse(GramInverse):
     def __init__(
         self, inner: GramInverse, last: GramInverse, weights: FloatArray, sums_inverse: FloatArray
     ) -> None:
-        """Build the inverse from an inverse within blocks and one across blocks.
+        """Build the inverse from inverses within blocks, in the last one and of sums.
 
         ``w`` has shape (blocks,) and H has shape (blocks, blocks).
         """
@@ -503,7 +503,7 @@ class NestedInverse(GramInverse):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """For each prefix, its last block, its mean share and variance there.
+        """For each prefix, its last block, and its mean share and variance there.
 
         The prefixes are the first 0, 1, ..., n cells. For each prefix, the three arrays have: the
         block of its last cell; the share of this block's mean that the prefix contains; and the

@@ -44,7 +44,7 @@ class ContrastRows:
 def best_tilt(
     gram: FloatArray, pull: float, dual_weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best tilt for the cost of the total, and the dual weights.
+    """Return the best tilt for a given cost of the total, and the dual weights.
 
     The tilt is the direction that the contrast rows do not measure.
 
@@ -114,7 +114,7 @@ def _optimal_rows(
     turned = lower.T @ columns
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Compute column costs, dual value and eigenvectors from dual weights."""
+        """Compute column costs, the dual value and rows from dual weights."""
         squares, vectors = eigh((turned * weights) @ turned.T, driver="evd")
         roots = np.sqrt(np.maximum(squares, squares[-1] * 1e-30))
         total = float(roots.sum())

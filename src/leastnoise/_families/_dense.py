@@ -149,7 +149,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     power = norm / (norm + 2)
 
     def step(duals: FloatArray) -> tuple[FloatArray, float, FloatArray]:
-        """Compute column costs, dual value and query weights from dual weights."""
+        """Return column costs, 0 as dual value, and query weights for dual weights."""
         amounts = (g / (powers @ duals)) ** power
         amounts /= float(amounts @ (powers @ duals))
         return amounts @ powers, 0.0, amounts
@@ -164,7 +164,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
 def smooth_norm(
     unconstrained: FloatArray, matrix: FloatArray, sharpness: float, width: float
 ) -> tuple[float, FloatArray]:
-    """Return a smooth upper bound on the L1 norm of ``Q A``, and its gradient.
+    """Return a smooth upper bound on a rotated matrix's L1 norm, and its gradient.
 
     Q is the polar factor of ``unconstrained``. The gradient is with respect to ``unconstrained``.
     """
@@ -375,7 +375,7 @@ def _low_rank_spectrum(
 
 
 def _excess_at_unit_diagonal(roots: FloatArray, vectors: FloatArray, diagonal: FloatArray) -> float:
-    """Return the relative excess of the error over t^2 for a unit diagonal.
+    """Return the squared error's relative excess over t^2 for a unit diagonal.
 
     X is first scaled to a unit diagonal. The excess is infinite if M is singular, because the
     scaled matrix may not determine the queries of the workload.
@@ -412,7 +412,7 @@ def _interpolate_duals(coarse_weights: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Iterate the dual weights; return them, the dual value t, and the matrix X.
+    """Return dual weights, the dual value t, and the strategy's Gram matrix X.
 
     X is the Gram matrix of the strategy, shape (n, n), and its squared error is at most (1 + gap)
     t^2. The diagonal entries of X are at most 1.
@@ -432,7 +432,7 @@ def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArra
     def excess(
         diagonal: FloatArray, weights: FloatArray, spectrum: tuple[FloatArray, FloatArray]
     ) -> float:
-        """Return the relative excess of the squared error over the dual value."""
+        """Return the relative excess of the squared error over t^2."""
         largest = float(diagonal.max()) - 1
         if not gap < largest or weights @ (diagonal - 1) ** 2 > gap:
             return largest

@@ -160,7 +160,7 @@ class Gram:
 
     @cached_property
     def _edges(self) -> Any:
-        """Return the sparse matrix L of the listed ranges, (n + 1, n + 1).
+        """The sparse matrix L of the listed ranges, shape (n + 1, n + 1).
 
         ``S^T L S`` is the part of M that comes from listed ranges. Row i of S sums the first i
         cells.
@@ -405,7 +405,7 @@ def sum_grams(weighted_grams: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Reorder a Gram matrix such that similar cells are together.
+    """Return a Gram matrix with similar cells together, and the cells' order.
 
     The result also has the order of the cells. If M has a compact form in that order, the result is
     stored in this form.
@@ -424,7 +424,7 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Merge cells that are in the same queries; return the group of each cell.
+    """Return the Gram matrix of merged equal cells, and the group of each cell.
 
     The result also has the Gram matrix of the merged cells, as its first part.
     """

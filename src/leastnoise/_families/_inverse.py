@@ -37,7 +37,7 @@ from leastnoise._families._queries import (
     restrict_to_runs,
     row_space,
     span_of_runs,
-    triangle,
+    triangular_form,
     weighted_gram,
 )
 from leastnoise._trusted.check import InputError
@@ -400,7 +400,7 @@ def invert_gram(factor: Factor) -> GramInverse:
             "attribute."
         )
     if factor.even:
-        shape = triangle(operator)
+        shape = triangular_form(operator)
     else:
         shape = None
     if shape is not None and shape[1] > 1e-7:

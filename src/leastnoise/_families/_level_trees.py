@@ -59,7 +59,7 @@ def partition_groups(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return the cells, the operators' groups and the total as nested levels.
+    """Return cells, operators' groups and total as levels; None if not nested.
 
     The result is None if the groups are not nested partitions.
     """
@@ -307,7 +307,7 @@ class Orbits:
     def group_variances(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return the finest measured level, and the variances v, S and f by orbit.
+        """Return the finest measured level, and three lists of variances by orbit.
 
         Each array has one entry for each orbit of its level.
 
@@ -455,7 +455,7 @@ class LevelInverse:
 
     @cached_property
     def group_variances(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """The finest measured level, and three variances of each group.
+        """The finest measured level, and three lists of variances by orbit.
 
         `Orbits.group_variances` describes them.
         """

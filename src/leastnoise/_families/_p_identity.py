@@ -130,7 +130,7 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """Return layers of smooth bells to start from, grouped by the finest spacing.
+    """Return shapes of bell layers to start from, grouped by finest spacing.
 
     The bells are rows of a strategy that overlap. The most promising shape of each group is first.
     """
@@ -408,7 +408,7 @@ def p_identity_objective(
 def _windowed_objective(
     gram: Gram, pairs: Generators, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error and its gradient; it is fast for many narrow windows.
+    """Return the squared error and its gradient, fast for many narrow windows.
 
     M must have the entries ``M_ij = sum a_i b_j`` (i <= j). No matrix of shape (p, n) is formed.
     """
@@ -454,9 +454,9 @@ class _WindowProducts:
         """Return the entries of each cell, padded with zeros, shape (n, c)."""
         return np.asarray(np.append(entries, 0.0)[self.layout.values_of_cell])
 
-    def multiply_transposed(self, entries: FloatArray, others: FloatArray) -> FloatArray:
+    def multiply_transposed(self, entries: FloatArray, other_entries: FloatArray) -> FloatArray:
         """Return a matrix times the transpose of another, shape (p, p)."""
-        terms = self._by_cell(entries)[:, :, None] * self._by_cell(others)[:, None, :]
+        terms = self._by_cell(entries)[:, :, None] * self._by_cell(other_entries)[:, None, :]
         padded = self.rows + 1
         summed = np.bincount(self.layout.pairs_of_cell.reshape(-1), terms.reshape(-1), padded**2)
         return np.asarray(summed.reshape(padded, padded)[: self.rows, : self.rows], float)
@@ -558,7 +558,7 @@ class _DescentRun:
         gram_diagonal = self.gram.diagonal()
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
-            """Return the error at a flat array of values, and its gradient."""
+            """Return the squared error at a flat array of values, and its gradient."""
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
             certain = float(s @ (s * gram_diagonal))
@@ -586,15 +586,15 @@ def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
         yield start
 
 
-def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
-    """Return the ``keep`` runs with the least RMSE."""
-    return sorted(runs, key=lambda run: run.rmse)[:keep]
+def _best_runs(runs: Iterable[_DescentRun], count: int) -> list[_DescentRun]:
+    """Return the ``count`` runs with the least RMSE."""
+    return sorted(runs, key=lambda run: run.rmse)[:count]
 
 
 def _successive_halving(
     runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
 ) -> _DescentRun:
-    """Return the best run of several rounds that continue ever fewer runs.
+    """Return the run of least RMSE, after rounds that continue ever fewer runs.
 
     Each round keeps the best runs. The last round runs without interruption.
     """

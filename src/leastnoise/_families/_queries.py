@@ -467,7 +467,7 @@ def row_space(operator: Operator) -> RowSpace | None:
     by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
         return by_class
-    shape = triangle(operator)
+    shape = triangular_form(operator)
     if shape is not None and shape[1] > 1e-5:
         return full_space(operator.size)
     rows = unit_rows(dense(operator))
@@ -480,8 +480,8 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
-def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a matrix is lower triangular, and a ratio of its diagonal.
+def triangular_form(operator: Operator) -> tuple[bool, float] | None:
+    """Return whether a triangular matrix is lower, and a ratio of its diagonal.
 
     The ratio is the smallest absolute diagonal entry divided by the largest. The result is None if
     the matrix is not triangular.
@@ -513,7 +513,7 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
 
 
 def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
-    """Return the pseudo-inverse of a Gram matrix on the row space of queries.
+    """Return the pseudo-inverse of a Gram matrix on a row space, or None.
 
     The result is None if the Gram matrix is too badly conditioned.
     """

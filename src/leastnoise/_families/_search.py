@@ -203,18 +203,18 @@ def _descent_direction(gradient: FloatArray, is_free: BoolArray, memory: _Memory
     return _descent_direction(gradient, is_free, memory)
 
 
-Rest = TypeVar("Rest")
-StepFunction = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
+StepDetails = TypeVar("StepDetails")
+StepFunction = Callable[[FloatArray], tuple[FloatArray, float, StepDetails]]
 
 
 def dual_ascent(
-    step: StepFunction[Rest],
+    step: StepFunction[StepDetails],
     weights: FloatArray,
     gap: float,
     max_steps: int,
-    excess: Callable[[FloatArray, FloatArray, Rest], float] | None = None,
-) -> tuple[float, FloatArray, float, Rest]:
-    """Return the best step of a dual ascent.
+    excess: Callable[[FloatArray, FloatArray, StepDetails], float] | None = None,
+) -> tuple[float, FloatArray, float, StepDetails]:
+    """Return cost, weights, dual value and details of a dual ascent's best step.
 
     The result has the step's cost, weights, dual value and result.
 
@@ -230,7 +230,7 @@ def dual_ascent(
     Returns:
         For the step of least excess: 1 plus the excess, the weights, the dual value and the result.
     """
-    best: tuple[float, FloatArray, float, Rest] | None = None
+    best: tuple[float, FloatArray, float, StepDetails] | None = None
     # The second power needs half the steps of the first power; the third power oscillates.
     previous = -math.inf
     power = 2.0

@@ -245,7 +245,7 @@ class ToeplitzInverse(GramInverse):
 
     @staticmethod
     def _lagged_products(sums: FloatArray, first: IntArray, widths: IntArray) -> FloatArray:
-        """Return, for each range, the sum of R_k R_(k + width) for k up to its first cell."""
+        """Return, for each range, the sum of R_k R_(k + width) for k up to its start."""
         order = np.argsort(widths, kind="stable")
         answer = np.empty(len(widths))
         for group in np.split(order, np.flatnonzero(np.diff(widths[order])) + 1):

@@ -288,7 +288,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
-        """Return the error of a chain with equal weights."""
+        """Return the squared error of a chain with equal weights."""
         levels = np.array([*(traces[width] for width in chain), 0.0])
         return len(chain) ** (3 - norm) * float(
             ((levels[:-1] - levels[1:]) / np.cumsum(chain)).sum()
@@ -346,7 +346,7 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 def tree_factor(
     size: int, widths: Sequence[int], scales: Sequence[FloatArray], bits: int = _WEIGHT_BITS
 ) -> FittedFamily:
-    """Return the hierarchy with these node scales, rounded to ``bits``-bit integers.
+    """Return the hierarchy with given node scales, rounded to ``bits`` bits.
 
     Nothing is fitted. Levels of weight 0 are dropped.
     """
@@ -604,7 +604,7 @@ def _bound_ranges_across(
     starts: Part,
     ends: Part,
 ) -> float:
-    """Return an upper bound on variances of ranges in several children.
+    """Return an upper bound on the variances of ranges over several children.
 
     The bound holds for all parents and all pairs of their children.
     """

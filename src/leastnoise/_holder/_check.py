@@ -197,10 +197,10 @@ def count_fit(
         cut=counts.rows - without_unit - int(np.count_nonzero(is_kept)),
         used=int(np.count_nonzero(used)),
         unreadable=int(np.count_nonzero(used & ~counts.is_readable())),
-        attributes=tuple(counter.fit() for counter in counts.attributes),
-        measures=tuple(counter.fit(of_measure=True) for counter in counts.measures),
+        attributes=tuple(counter.column_fit() for counter in counts.attributes),
+        measures=tuple(counter.column_fit(of_measure=True) for counter in counts.measures),
         joins=tuple(map(_count_join_fit, list_joins(source))),
-        left_out=tuple(counts.left_out(used)),
+        left_out=tuple(counts.omitted_rows(used)),
     )
 
 
@@ -291,11 +291,11 @@ class _RowCounter:
         """Return, for each row, whether all of its measures are nulls or numbers."""
         return np.concatenate(self._readable_chunks)
 
-    def left_out(self, used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
+    def omitted_rows(self, is_used: BoolArray) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield, for each table, its attributes and the used rows that it omits."""
         for names, in_table in zip(self._tables, self._masks_by_table(), strict=True):
             if any(self._kinds[name].hidden for name in names):
-                yield names, int(np.count_nonzero(used & ~in_table))
+                yield names, int(np.count_nonzero(is_used & ~in_table))
 
     def _masks_by_table(self) -> list[BoolArray]:
         """Return, for each table, a mask of the rows that have a cell in it."""
@@ -305,7 +305,7 @@ class _RowCounter:
 def _count_rows(
     chunks: Iterable[tuple[int, Iterable[Any], int]], counts: _RowCounter, units: Units | None
 ) -> tuple[int, int]:
-    """Count all rows; return the numbers of rows without a unit and of malformed lines."""
+    """Count all rows; return the rows without a unit, and the malformed lines."""
     without_unit = 0
     malformed_lines = 0
     for count, encoded, malformed in chunks:
@@ -359,7 +359,9 @@ def _count_join_fit(source: Joined) -> JoinFit:
 
     partners = PartnerRows(open_source(source.second), source.second_key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
-    for _, (partner,), _ in open_source(source.data).encoded([(source.first_key, partners.of)]):
+    for _, (partner,), _ in open_source(source.data).encoded(
+        [(source.first_key, partners.find_partners)]
+    ):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(
@@ -403,7 +405,7 @@ class _ColumnCounter:
     def add(
         self, fitting_cells: IntArray, release_cells: IntArray, *outside_numbers: IntArray
     ) -> IntArray:
-        """Count the rows of a chunk.
+        """Count the rows of a chunk; return the cells in which a release counts them.
 
         Returns the cells where a release counts these rows.
         """
@@ -454,8 +456,8 @@ class _ColumnCounter:
             description = f"a value of type {type(value).__name__}"
         return self._forms.setdefault(description, len(self._forms))
 
-    def fit(self, *, of_measure: bool = False) -> ColumnFit:
-        """Return the counts.
+    def column_fit(self, *, of_measure: bool = False) -> ColumnFit:
+        """Return the counts of the column's values, as a `ColumnFit`.
 
         A measure does not drop rows, and a value that is not a number counts as zero.
         """

@@ -431,7 +431,7 @@ def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
                 else NoStructureFinding(test=test)
             )
             return Outcome(plan, join_observations([observed], plan.privacy), finding)
-    return _adaptive(setting, series, setting.remaining_budget, test)
+    return _measure_levels_and_buckets(setting, series, setting.remaining_budget, test)
 
 
 def nearly_empty(cost_per_cell: float, relative_noise: float) -> bool:
@@ -457,7 +457,7 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     )
 
 
-def _adaptive(
+def _measure_levels_and_buckets(
     setting: DawaSetting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
     """Measure levels of blocks, then buckets chosen from the noisy levels.
@@ -485,7 +485,7 @@ def _adaptive(
 
 
 def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
-    """Estimate the noise of the difference between the halves of a bucket.
+    """Estimate the relative noise variance of a difference of bucket halves.
 
     The result is the variance of this noise in the second step, relative to the variance of single
     cells.
@@ -524,10 +524,12 @@ def run_plane(setting: DawaSetting, series: Series) -> Outcome:
             join_observations([setting.measure_reference(series)], plan.privacy),
             NoStructureFinding(test=test),
         )
-    return _adaptive_grid(blocks, float(value / setting.laplace_scale), setting, series, test)
+    return _measure_adaptive_grid(
+        blocks, float(value / setting.laplace_scale), setting, series, test
+    )
 
 
-def _adaptive_grid(
+def _measure_adaptive_grid(
     blocks: int, cost: float, setting: DawaSetting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
     """Measure a grid of blocks, then parts chosen from their noisy counts.

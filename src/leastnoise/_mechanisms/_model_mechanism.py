@@ -119,7 +119,9 @@ class _FromModel(DataDependentFinding):
     public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
 
-    def _stated(self, domain: Domain) -> tuple[tuple[Combination, ...], tuple[PublicCounts, ...]]:
+    def _parse_public_facts(
+        self, domain: Domain
+    ) -> tuple[tuple[Combination, ...], tuple[PublicCounts, ...]]:
         """Parse the impossible combinations and the public counts of the finding."""
         return read_combinations(domain, self.impossible), read_public(domain, self.public)
 
@@ -136,7 +138,7 @@ class BinnedModelFinding(_FromModel):
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator that reads answers from the fitted model."""
-        impossible, public = self._stated(observation.measurements.domain)
+        impossible, public = self._parse_public_facts(observation.measurements.domain)
         return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
             tuple(map(tuple, self.maximal_tables)),
@@ -165,7 +167,7 @@ class TableModelFinding(_FromModel):
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator that shrinks least squares towards the model."""
-        impossible, public = self._stated(observation.measurements.domain)
+        impossible, public = self._parse_public_facts(observation.measurements.domain)
         return ShrunkToModel(
             Estimate(observation, public), tuple(map(tuple, self.maximal_tables)), impossible
         )
@@ -199,7 +201,7 @@ class ModelSetting:
         return tuple(maximal)
 
     @property
-    def stated(self) -> dict[str, Any]:
+    def public_facts(self) -> dict[str, Any]:
         """The impossible combinations and public counts, as a spec states them."""
         return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
@@ -207,7 +209,8 @@ class ModelSetting:
     def public_rows(self) -> int | None:
         """The number of rows, if a public count states it; otherwise None."""
         return next(
-            (table.rows for table in read_public(self.plan.domain, self.stated["public"])), None
+            (table.rows for table in read_public(self.plan.domain, self.public_facts["public"])),
+            None,
         )
 
     @property
@@ -229,8 +232,8 @@ class ModelSetting:
         smallness = (_SMALL_TABLE_CELLS / float(cells.mean())) ** _SMALL_TABLE_POWER
         return rows_in_wrong_cells / (_WRONG_CELL_SHARES[self.noise.norm] * (1 + smallness))
 
-    def case_for_rows(self, rows: int | None) -> str:
-        """Return the name of the case that suits a number of rows.
+    def alternative_for_rows(self, rows: int | None) -> str:
+        """Return the name of the list of steps that suits a number of rows.
 
         The names are listed in the plan's `StepChoice`. ``rows`` is None if the rows are not
         counted.
@@ -264,18 +267,21 @@ class ModelSetting:
     @property
     def may_use_reference(self) -> bool:
         """Whether the data-independent plan is better for some number of rows."""
-        return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
+        return (
+            bool(self.counting_share)
+            or self.alternative_for_rows(self.public_rows) == "model_tables"
+        )
 
-    def shares(self, case: str) -> dict[str, Fraction]:
-        """Return each step's share of the budget in one of the cases."""
+    def shares(self, alternative: str) -> dict[str, Fraction]:
+        """Return each step's share of the budget, for one alternative list of steps."""
         remaining = 1 - self.counting_share
-        if case == "model_tables":
+        if alternative == "model_tables":
             return {"independent": remaining}
-        if case == "model_bins":
+        if alternative == "model_bins":
             one_way_share = _ONE_WAY_SHARE
         else:
             one_way_share = _LEAST_ONE_WAY_SHARES[self.noise.norm]
-        if case == "model_bins" or not self.three_way_tables:
+        if alternative == "model_bins" or not self.three_way_tables:
             return {"alone": remaining * one_way_share, "pairs": remaining * (1 - one_way_share)}
         return {
             "alone": remaining * one_way_share,
@@ -295,7 +301,7 @@ class ModelSetting:
         """Return the measurement of the number of rows, for a budget share."""
         return self.fit_blocks(budget_share, [(Block((), Fraction(1)), 1.0)])
 
-    def one_way_marginals(self, case: str) -> Measurements:
+    def one_way_marginals(self, alternative: str) -> Measurements:
         """Return the measurements of the histogram of each attribute.
 
         The result has all attributes of the workload, including attributes that are in no pair.
@@ -308,7 +314,7 @@ class ModelSetting:
         ]
         relative = table_precisions([*sizes.values()], [1.0] * len(sizes))
         return self.fit_blocks(
-            self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True))
+            self.shares(alternative)["alone"], list(zip(blocks, map(float, relative), strict=True))
         )
 
     @cached_property
@@ -389,17 +395,17 @@ def _steps(setting: ModelSetting) -> Steps:
     """Return the steps with their budgets, for each range of the number of rows."""
     budget = step_privacy(setting.plan).budget
 
-    def steps_of(case: str) -> tuple[Step, ...]:
-        """Return the steps of one of the cases."""
-        shares = setting.shares(case)
+    def steps_of(alternative: str) -> tuple[Step, ...]:
+        """Return the steps of one alternative."""
+        shares = setting.shares(alternative)
         return tuple(Step(name, budget.scaled(share)) for name, share in shares.items())
 
     if not setting.counting_share:
-        return steps_of(setting.case_for_rows(setting.public_rows))
-    cases = ("model_bins", "model_fuller", "model_tables")
+        return steps_of(setting.alternative_for_rows(setting.public_rows))
+    alternatives = ("model_bins", "model_fuller", "model_tables")
     return (
         Step("total", budget.scaled(setting.counting_share)),
-        StepChoice(tuple((case, steps_of(case)) for case in cases)),
+        StepChoice(tuple((alternative, steps_of(alternative)) for alternative in alternatives)),
     )
 
 
@@ -431,13 +437,13 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     rescale_noise(
         reference_measurements(plan), step_privacy(plan).scaled(1 - setting.counting_share)
     )
-    for case in (
+    for alternative in (
         {"model_bins", "model_fuller"}
         if setting.counting_share
-        else {setting.case_for_rows(setting.public_rows)} - {"model_tables"}
+        else {setting.alternative_for_rows(setting.public_rows)} - {"model_tables"}
     ):
         # Refuses now instead of after the payment for the first step.
-        setting.one_way_marginals(case)
+        setting.one_way_marginals(alternative)
     return setting
 
 
@@ -451,9 +457,9 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     if share:
         noisy_total = series.measure(setting.row_count(share))
         rows = int(noisy_total.values[0][0] / noisy_total.measurements.grid)
-    case = setting.case_for_rows(rows)
-    if case != "model_tables":
-        return fit_on_bins(setting, series, rows, case)
+    alternative = setting.alternative_for_rows(rows)
+    if alternative != "model_tables":
+        return fit_on_bins(setting, series, rows, alternative)
     observation = series.measure(
         rescale_noise(
             reference_measurements(setting.plan), step_privacy(setting.plan).scaled(1 - share)
@@ -462,19 +468,23 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
     return Outcome(
         setting.plan,
         join_observations([observation], setting.plan.privacy),
-        TableModelFinding(rows=rows, maximal_tables=setting.maximal_tables, **setting.stated),
+        TableModelFinding(rows=rows, maximal_tables=setting.maximal_tables, **setting.public_facts),
     )
 
 
-def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
+def fit_on_bins(
+    setting: ModelSetting, series: Series, rows: int | None, alternative: str
+) -> Outcome:
     """Measure the histogram of each attribute, then binned tables.
 
     These tables are measured in all cases except "model_tables".
     """
-    first = series.measure(setting.one_way_marginals(case))
+    first = series.measure(setting.one_way_marginals(alternative))
     tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}
     steps = [
-        (tables[name], share) for name, share in setting.shares(case).items() if name in tables
+        (tables[name], share)
+        for name, share in setting.shares(alternative).items()
+        if name in tables
     ]
     measured = [
         series.measure(setting.binned_tables(first, step_tables, share))
@@ -488,7 +498,7 @@ def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: s
         tables=len(blocks),
         cells=cells,
         maximal_tables=setting.maximal_tables,
-        **setting.stated,
+        **setting.public_facts,
     )
     return Outcome(
         setting.plan, join_observations([first, *measured], setting.plan.privacy), finding

@@ -114,7 +114,7 @@ class Mechanism(Protocol):
 
     # `workload` is unused here: by default, no private choice reads additional attributes.
     def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the attributes that the private choices of a release depend on.
+        """Return the attributes that private choices depend on; by default none.
 
         These attributes are read even if no query uses them.
         """
@@ -275,7 +275,7 @@ def require_details(plan: Plan, planned_details: AdaptiveDetails) -> None:
 
 
 def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
-    """Return the mu squared that all Gaussian steps share, or None.
+    """Return the mu squared that all Gaussian steps share; None for other budgets.
 
     The result is the mu squared of a budget (epsilon, delta). The result is None for other kinds of
     noise or budget; then the budgets of the steps add up.

@@ -65,8 +65,10 @@ class SelectedQuantile:
     selection: QuantileSelection
 
 
-def reach(selection: QuantileSelection, row_distance: int, failure_probability: float) -> float:
-    """Bound the rank error of a private choice, in rows.
+def rank_error_bound(
+    selection: QuantileSelection, row_distance: int, failure_probability: float
+) -> float:
+    """Return a bound on the rank error of a private choice, in rows.
 
     Args:
         selection: the choice.
@@ -91,7 +93,7 @@ def largest_rank_errors(workload: Workload, privacy: Privacy) -> dict[Statistic,
         return {}
     reaches: dict[Statistic, float] = {}
     for quantile in quantiles:
-        rows = reach(quantile.selection, privacy.distance, 1 - LEVEL)
+        rows = rank_error_bound(quantile.selection, privacy.distance, 1 - LEVEL)
         reaches[quantile.statistic] = max(rows, reaches.get(quantile.statistic, 0.0))
     return reaches
 
@@ -146,25 +148,25 @@ def _check_statistic(statistic: Statistic) -> None:
         )
 
 
-def _budget_weight(share: Fraction) -> Fraction:
+def _budget_weight(row_share: Fraction) -> Fraction:
     """Return the relative budget of a quantile with a given share of rows.
 
     The error of a quantile is proportional to its sensitivity divided by its budget, and these
     weights minimise the sum of the errors.
     """
-    sensitivity = max(share, 1 - share)
+    sensitivity = max(row_share, 1 - row_share)
     return Fraction(round(1000 * math.sqrt(sensitivity)), 1000)
 
 
 def _selected_quantile(
-    workload: Workload, privacy: Privacy, statistic: Statistic, share: Fraction, part: Fraction
+    workload: Workload, privacy: Privacy, statistic: Statistic, row_share: Fraction, part: Fraction
 ) -> SelectedQuantile:
     """Return the private choice of a quantile that costs a part of the budget."""
     selection = QuantileSelection(
         attribute=statistic.of,
         by=tuple(name for name in workload.domain.names if name in statistic.by),
         cells=len(number_cells(workload.domain, statistic.of)),
-        share=share,
+        share=row_share,
         epsilon=_round_down(pure_share(privacy.budget, part)),
     )
     return SelectedQuantile(statistic, part, selection)
@@ -251,7 +253,7 @@ def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDet
     budget = plan.privacy.budget
     steps = [Step("tables", budget.scaled(TABLES_SHARE))]
     for quantile in quantiles:
-        rows = reach(quantile.selection, plan.privacy.distance, 1 - LEVEL)
+        rows = rank_error_bound(quantile.selection, plan.privacy.distance, 1 - LEVEL)
         share = f"{float(quantile.selection.share):g}"
         name = f"quantile {share} of {quantile.statistic.of}, within {math.ceil(rows):,} rows (95%)"
         steps.append(Step(name, budget.scaled(quantile.part)))

@@ -88,7 +88,7 @@ class Search:
 
     @property
     def planner(self) -> Planner | None:
-        """The planner with the name ``strategy``, or the user's own planner.
+        """The planner ``strategy`` or the user's own; None for automatic choices.
 
         None for the automatic choice and for data-dependent mechanisms.
         """
@@ -240,7 +240,7 @@ def try_strategies(
     seconds: float = SECONDS,
     progress: Progress = None,
     *,
-    every: bool = True,
+    try_all: bool = True,
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
     """Plan with one strategy after another, and yield each result.
@@ -257,13 +257,13 @@ def try_strategies(
         strategy: "auto", the name of a planner, or a planner.
         seconds: CPU seconds that the automatic choice may take.
         progress: a function that is called with the name of each tried strategy.
-        every: whether to try also the strategies that, by a lower bound, gain almost nothing.
+        try_all: whether to try also the strategies that, by a lower bound, gain almost nothing.
         now: the clock.
     """
     trials = _Trials(workload, privacy, strategy, seconds, now)
     while trials.waiting:
         trial = trials.next_trial()
-        reason = trials.reason_to_skip(trial, every=every)
+        reason = trials.reason_to_skip(trial, try_all=try_all)
         if reason:
             yield trial.without_plan(reason)
             continue
@@ -333,7 +333,7 @@ class _Trials:
             request, problem, Deadline(deadline, self._now), time.perf_counter(), needless
         )
 
-    def reason_to_skip(self, trial: "_Trial", *, every: bool) -> str:
+    def reason_to_skip(self, trial: "_Trial", *, try_all: bool) -> str:
         """Return why a planner should not be tried, or "" if it should.
 
         Quick planners are always tried, unless they are special cases of other planners.
@@ -341,7 +341,7 @@ class _Trials:
         reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
         if reason or not trial.request.is_slow or self._results.best == math.inf:
             return reason
-        if trial.needless and not every:
+        if trial.needless and not try_all:
             return trial.needless
         if not trial.problem.seconds > 0 or trial.deadline.has_passed():
             return message(_NO_TIME, seconds=f"{self._seconds:g}")
@@ -419,7 +419,7 @@ class _Trial:
 
 
 def _planner_of(strategy: str | Planner) -> Planner:
-    """Return the planner that a name denotes, or the planner itself if one is passed."""
+    """Return the planner that a name denotes; return a planner unchanged."""
     if isinstance(strategy, Planner):
         return strategy
     return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
@@ -507,7 +507,7 @@ class _ResultsSoFar:
 def _better_of_joint_and_separate(
     planner: Planner, problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Plan with joint and with separate sums, and return the better plan.
+    """Return the better plan of joint and separate sums, or else the reason.
 
     Counts and sums can be measured jointly, which is usually better. If neither plan exists, the
     result is None and the reason.
@@ -528,7 +528,7 @@ def _better_of_joint_and_separate(
 def _plan_proposal(
     propose: Callable[[PlanningProblem], Strategy], problem: PlanningProblem, *, iterate: bool
 ) -> tuple[LinearPlan | None, InputError | None]:
-    """Compute the plan of a planner's proposal; on failure return the reason."""
+    """Return the plan of a planner's proposal, or else the error that prevents it."""
     try:
         with not_applicable_if_arithmetic_fails():
             # Extreme weights or budgets may overflow in a search. Its result is checked exactly.
@@ -555,7 +555,7 @@ def _plan_proposal(
 
 @contextmanager
 def not_applicable_if_arithmetic_fails() -> Iterator[None]:
-    """Convert errors of arithmetic and linear algebra to NotApplicable.
+    """Convert arithmetic errors of a ``with`` block to NotApplicable.
 
     A planner proposes the queries to measure, so a fault in a planner can only cost accuracy.
     """
@@ -780,7 +780,7 @@ def _failure_reasons(tried: Sequence[Candidate]) -> str:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause Python's cyclic garbage collector.
+    """Pause Python's cyclic garbage collector in a ``with`` block.
 
     The millions of values of a large plan contain no cycles, and scanning them is slow.
     """
@@ -827,7 +827,7 @@ def choose_plan(
                 requested_strategy,
                 search.seconds,
                 search.progress,
-                every=search.every,
+                try_all=search.every,
                 now=search.now,
             )
         ]
@@ -843,7 +843,7 @@ def choose_plan(
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
-    """Return the tables with over twice the error that a separate plan has.
+    """Return tables' ratios to a separate plan's error, where it is above two.
 
     The result maps the names of these tables to the ratio of the two errors. The separate plan
     answers one table with an equal share of the budget.

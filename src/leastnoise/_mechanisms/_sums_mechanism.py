@@ -263,7 +263,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
             "Request counts and other sums in separate releases."
         )
     measure = workload.measures[0]
-    attribute, edges = _attribute_and_edges(workload, measure)
+    attribute, edges = _attribute_and_amounts(workload, measure)
     noise = noise_kinds(privacy)[0]
     mu_squared = shared_mu_squared(privacy, noise)
     budget = shared_step_privacy(privacy, mu_squared).budget
@@ -296,7 +296,7 @@ def setting_from_plan(plan: Plan) -> SumsSetting:
     return replace(expected, plan=plan)
 
 
-def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
+def _attribute_and_amounts(workload: Workload, name: str) -> tuple[str, IntArray]:
     """Return the summed number's attribute, and the largest amount per cell.
 
     The amounts are in units of the measure.
@@ -328,7 +328,7 @@ def _attribute_and_edges(workload: Workload, name: str) -> tuple[str, IntArray]:
 
 
 def _largest_amounts(kind: Kind, measure: Measure) -> IntArray:
-    """Return the largest amount of a row in each cell of the summed number's attribute.
+    """Return a row's largest amount in each cell of the summed number.
 
     The amounts are in units of the measure.
     """
@@ -357,7 +357,7 @@ def _largest_amounts(kind: Kind, measure: Measure) -> IntArray:
 
 
 def tail_counts(setting: SumsSetting) -> Measurements | None:
-    """Return the measurement of row counts between candidate thresholds.
+    """Return the measurement of rows between candidate thresholds, or None.
 
     The result is None if there is only one candidate.
     """
@@ -505,7 +505,7 @@ def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThresho
 
 
 def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThreshold]) -> Chooser:
-    """Return a function that chooses the threshold of a table of groups.
+    """Return a function that chooses a threshold for groups from noisy counts.
 
     The function takes noisy counts, and returns the threshold of least predicted error.
     """
@@ -553,7 +553,7 @@ def measure_sums_by_group(
 
 
 def threshold_chooser(setting: SumsSetting) -> Chooser:
-    """Return a function that chooses the threshold of least predicted error.
+    """Return a function that chooses the threshold of least error from counts.
 
     The measurements of every threshold are computed before anything is paid.
     """

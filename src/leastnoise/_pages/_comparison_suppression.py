@@ -138,7 +138,7 @@ def _suppressed_answers(release: Release, product: Product) -> BoolArray:
 
 
 def _published_tables(release: Release, measure: str | None) -> Iterator[_Published]:
-    """Yield the published tables of a quantity that add up cells."""
+    """Yield the tables of a quantity that may have suppressed answers."""
     options = release.options
     if options.below is None and not options.suppresses_by_cv:
         return
@@ -148,7 +148,7 @@ def _published_tables(release: Release, measure: str | None) -> Iterator[_Publis
 
 
 def _published_means(release: Release, measure: str) -> Iterator[_Published]:
-    """Yield the published means of a measure."""
+    """Yield the means of a measure that may have suppressed values."""
     options = release.options
     if options.below is None and not options.suppresses_by_cv:
         return

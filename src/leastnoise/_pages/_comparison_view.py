@@ -329,18 +329,18 @@ class ComparisonView:
         low, high = (float(ends[row]) for ends in self._ends)
         noise_low = float(self._flat("difference_low")[row])
         noise_high = float(self._flat("difference_high")[row])
-        spread = (high - low) / _SPREADS_OF_INTERVAL
-        if math.isnan(spread):  # the sampling error of this group is unknown
-            spread = (noise_high - noise_low) / _SPREADS_OF_INTERVAL
+        uncertainty = (high - low) / _SPREADS_OF_INTERVAL
+        if math.isnan(uncertainty):  # the sampling error of this group is unknown
+            uncertainty = (noise_high - noise_low) / _SPREADS_OF_INTERVAL
         texts = [
-            catalogue.format_number(float(self._flat(*names)[row]), spread)
+            catalogue.format_number(float(self._flat(*names)[row]), uncertainty)
             for names in (("value", "treatment"), ("against", "control"))
         ]
         difference = float(self._flat("difference")[row])
-        texts.append(self._with_points(self._format_number(difference, spread, has_plus=True)))
-        texts.append(self._format_ends(low, high, spread))
+        texts.append(self._with_points(self._format_number(difference, uncertainty, has_plus=True)))
+        texts.append(self._format_ends(low, high, uncertainty))
         if self.has_samples:
-            texts.append(self._format_ends(noise_low, noise_high, spread))
+            texts.append(self._format_ends(noise_low, noise_high, uncertainty))
         if isinstance(self.comparison, ABTest):
             stds = [float(self._flat(name)[row]) for name in ("noise_std", "sampling_std")]
             texts += [catalogue.format_error(std) for std in stds]
@@ -353,19 +353,19 @@ class ComparisonView:
             key = "cmp_lower"
         return [*texts, catalogue.say(key)]
 
-    def _format_ends(self, low: float, high: float, spread: float) -> str:
+    def _format_ends(self, low: float, high: float, uncertainty: float) -> str:
         """Return an interval of a difference as text."""
         if math.isnan(low):
             return _NOT_PUBLISHED
-        ends = [self._format_number(end, spread) for end in (low, high)]
+        ends = [self._format_number(end, uncertainty) for end in (low, high)]
         return self._with_points(self.catalogue.say("from_to", low=ends[0], high=ends[1]))
 
-    def _format_number(self, change: float, spread: float, *, has_plus: bool = False) -> str:
+    def _format_number(self, change: float, uncertainty: float, *, has_plus: bool = False) -> str:
         """Return a difference as text without its unit.
 
         Args:
             change: the difference; of percentages it is shown in percentage points.
-            spread: the uncertainty that determines the number of digits.
+            uncertainty: the uncertainty that determines the number of digits.
             has_plus: whether a positive difference has a sign.
         """
         catalogue = self._with_format
@@ -373,8 +373,8 @@ class ComparisonView:
         if number_format.percent:
             catalogue = catalogue.with_format(replace(number_format, percent=False))
             change = 100 * change
-            spread = 100 * spread
-        return _with_sign(catalogue.format_number(change, spread), has_plus=has_plus)
+            uncertainty = 100 * uncertainty
+        return _with_sign(catalogue.format_number(change, uncertainty), has_plus=has_plus)
 
     def _with_points(self, text: str) -> str:
         """Add "percentage points" to differences, if the values are percentages."""
@@ -564,7 +564,7 @@ def _with_sign(number: str, *, has_plus: bool = False) -> str:
 
 
 def shorten_titles(first: str, second: str) -> tuple[str, str] | None:
-    """Return the words in which two titles differ, as names of two releases.
+    """Return the words in which two titles differ, as names; None if they do not.
 
     If the titles differ in many words, or if one title only adds words to the other, both titles
     are returned. The result is None if a title is missing or both are equal.

@@ -44,7 +44,7 @@ def describe_draft(
     plan: Plan | None,
     catalogue: Catalogue,
     cost: Cost | None = None,
-    published: str = "release",
+    covered_part: str = "release",
 ) -> tuple[Section, ...]:
     """Return those sections of `describe_plan` whose facts are known already.
 
@@ -54,7 +54,7 @@ def describe_draft(
         plan: a plan of the workload; None before there is one.
         catalogue: the language and the display names.
         cost: the cost of everything; None before it is known.
-        published: the part that ``privacy`` covers, as `published_part` returns it.
+        covered_part: the part that ``privacy`` covers, as `published_part` returns it.
     """
     return (
         Section("workload", (_describe_size(workload, len(workload.products), catalogue),)),
@@ -62,7 +62,7 @@ def describe_draft(
         Section(
             "privacy",
             (
-                *_describe_privacy(privacy, cost, published, catalogue),
+                *_describe_privacy(privacy, cost, covered_part, catalogue),
                 *_describe_earlier(plan, catalogue),
             ),
         ),
@@ -118,7 +118,7 @@ def _describe_error(plan: Plan | None, catalogue: Catalogue) -> tuple[Fact, ...]
 
 
 def _describe_privacy(
-    privacy: Privacy | None, cost: Cost | None, published: str, catalogue: Catalogue
+    privacy: Privacy | None, cost: Cost | None, covered_part: str, catalogue: Catalogue
 ) -> tuple[Fact, ...]:
     """Return facts on the budget, the privacy unit and the risk."""
     if privacy is None:
@@ -126,7 +126,7 @@ def _describe_privacy(
     texts = {
         "budget": sentences.format_budget(privacy, catalogue),
         "protects": sentences.name_protected_unit(privacy, catalogue),
-        "risk": sentences.describe_guessing_chance(privacy, catalogue, cost, published),
+        "risk": sentences.describe_guessing_chance(privacy, catalogue, cost, covered_part),
     }
     return tuple(_fact(key, text, catalogue) for key, text in texts.items())
 

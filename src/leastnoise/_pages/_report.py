@@ -815,6 +815,7 @@ class TableView:
             return self
 
         def without_constants(row: Sequence[Any]) -> list[Any]:
+            """Return a row without the entries of constant columns."""
             return [cell for column, cell in enumerate(row) if column not in constant_columns]
 
         headings = without_constants(self.key_headings)

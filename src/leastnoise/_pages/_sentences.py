@@ -176,7 +176,7 @@ def describe_guessing_chance(
     privacy: Privacy,
     catalogue: Catalogue = ENGLISH,
     cost: Cost | None = None,
-    published: str = "release",
+    covered_part: str = "release",
 ) -> str:
     """Explain the budget by the best chance to guess right about a unit.
 
@@ -184,8 +184,8 @@ def describe_guessing_chance(
         privacy: the budget of all parts that are published.
         catalogue: the language.
         cost: the cost of the plan; within (epsilon, delta) its noise makes the bound smaller.
-        published: "release"; "addition" for a release that adds to others (see `published_part`);
-            or "ledger" for all releases within its budget.
+        covered_part: "release"; "addition" for a release that adds to others (see
+            `published_part`); or "ledger" for all releases within its budget.
     """
     # Percentages are rounded up, because the sentence says "at most". 1e-9 covers floating-point
     # errors.
@@ -201,7 +201,7 @@ def describe_guessing_chance(
     return catalogue.say(
         key,
         suspicion=suspicion,
-        published=catalogue.say(f"protects_{published}"),
+        published=catalogue.say(f"protects_{covered_part}"),
         prior=catalogue.format_percent(PRIOR),
         chance=catalogue.format_percent(min(percent, _LARGEST_CHANCE) / 100),
     )
@@ -224,10 +224,10 @@ def published_part(plan: Plan, *, has_searches: bool) -> str:
 
 
 def describe_risk(
-    privacy: Privacy, cost: Cost | None = None, published: str = "release"
+    privacy: Privacy, cost: Cost | None = None, covered_part: str = "release"
 ) -> dict[str, Any]:
     """Return the sentence on risk and its numbers as a JSON object."""
-    sentence = describe_guessing_chance(privacy, cost=cost, published=published)
+    sentence = describe_guessing_chance(privacy, cost=cost, covered_part=covered_part)
     return {
         "in_words": sentence,
         "prior": PRIOR,
@@ -822,7 +822,7 @@ def _list_further_limits(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _join_table_names(products: Sequence[Product], catalogue: Catalogue) -> str:
-    """Return the attributes of tables as a list, shortened if it is long."""
+    """Return the attributes of tables as a list in one text, shortened if long."""
     tables = [
         " x ".join(name_attribute(name, catalogue) for name in product.attributes)
         for product in products
@@ -1155,6 +1155,7 @@ def format_public_facts(plan: Plan, catalogue: Catalogue = ENGLISH) -> dict[str,
     """
 
     def list_cells(name: str, codes: Sequence[int]) -> str:
+        """Return an attribute's display name with the labels of some cells, as text."""
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
         if len(labels) > _MOST_LISTED_LABELS:
             labels = [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]

@@ -26,7 +26,7 @@ _MOST_PERIODS = 2**31
 _Entry = TypeVar("_Entry")
 
 
-def amount(name: str, value: Any) -> float:
+def checked_number(name: str, value: Any) -> float:
     """Check that a JSON value is a number from 0 to 1e150, and return it."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _LARGEST_NUMBER:
@@ -72,11 +72,11 @@ class ReferencePlan:
         return ReferencePlan(
             strategy=_checked_text("strategy", entries["strategy"]),
             noise=_noise_from_json(entries["mechanism"]),
-            expected_total_squared_error=amount(
+            expected_total_squared_error=checked_number(
                 "expected_total_squared_error", entries["expected_total_squared_error"]
             ),
-            lower_bound=amount("lower_bound", entries["lower_bound"]),
-            rmse=tuple(amount("rmse", error) for error in _checked_list(entries["rmse"])),
+            lower_bound=checked_number("lower_bound", entries["lower_bound"]),
+            rmse=tuple(checked_number("rmse", error) for error in _checked_list(entries["rmse"])),
         )
 
 
@@ -214,7 +214,7 @@ class AdaptiveDetails:
                 entries, "pairs", lambda number: whole("the number of pairs", number, 1)
             ),
             borders={
-                name: amount(name, border)
+                name: checked_number(name, border)
                 for name, border in (_optional(entries, "borders", _checked_object) or {}).items()
             },
             reference=_optional(entries, "reference", ReferencePlan.from_json),
@@ -342,12 +342,12 @@ class PlanDetails:
         return PlanDetails(
             objective=_checked_text("objective", entries.get("objective", "total")),
             ended_early=tuple(_checked_text("ended_early", name) for name in early),
-            high_errors={name: amount(name, ratio) for name, ratio in ratios.items()},
-            unit_bound=amount("unit_bound", entries.get("unit_bound", 0.0)),
+            high_errors={name: checked_number(name, ratio) for name, ratio in ratios.items()},
+            unit_bound=checked_number("unit_bound", entries.get("unit_bound", 0.0)),
             largest_variance_over_least=_optional(
                 entries,
                 "largest_variance_over_least",
-                lambda ratio: amount("largest_variance_over_least", ratio),
+                lambda ratio: checked_number("largest_variance_over_least", ratio),
             ),
             impossible=tuple(_cells_from_json(domain, combination) for combination in impossible),
             public=tuple(_checked_object(counts) for counts in public),
@@ -368,7 +368,7 @@ def _optional(
 
 
 def _cells_from_json(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Parse a JSON object that lists the numbers of cells of each attribute.
+    """Parse a JSON object that maps attributes to lists of cell numbers.
 
     The file stores impossible combinations in this form.
     """

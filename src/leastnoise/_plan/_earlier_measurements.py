@@ -38,7 +38,7 @@ from leastnoise._trusted.measurements import (
     Observation,
     measurements_value,
 )
-from leastnoise._workload import declared
+from leastnoise._workload import without_hidden_cells
 
 _SCALE_BITS = 40  # bits of a noise scale on a finer grid; the sampler supports longer numerators
 _ADVICE = "Remove it from `after`, or plan like the earlier release. Nothing was spent."
@@ -296,8 +296,8 @@ def check_domain(release: EarlierRelease, domain: Domain) -> None:
     Hidden cells may differ. The release may have measures that the plan lacks, and the other way
     round.
     """
-    of_release = declared(release.measurements.domain)
-    of_plan = declared(domain)
+    of_release = without_hidden_cells(release.measurements.domain)
+    of_plan = without_hidden_cells(domain)
     kinds, other_kinds = (
         {name: each.kind(name) for name in each.names} for each in (of_plan, of_release)
     )

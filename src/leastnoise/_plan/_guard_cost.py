@@ -19,7 +19,7 @@ from leastnoise._trusted.check import exact_positive, refuse
 
 
 def checked_guard_share(value: Any) -> Fraction | None:
-    """Check the share of the budget that a guard costs, and return it."""
+    """Check and return the share of the budget that a guard costs, or None."""
     if value is None:
         return None
     share = exact_positive("guard", value)

@@ -23,7 +23,7 @@ from leastnoise._plan._details import (
     AdaptiveDetails,
     PlanDetails,
     SeriesDetails,
-    amount,
+    checked_number,
 )
 from leastnoise._plan._earlier_measurements import (
     EarlierRelease,
@@ -622,8 +622,8 @@ def _expected_error_from_value(value: Mapping[str, Any], workload: Workload) -> 
             "the errors of a plan", f"{len(tables)} tables", f"of its {len(workload.products)}"
         )
     return ExpectedError(
-        amount("total_squared_error", value["total_squared_error"]),
-        amount("lower_bound", value["lower_bound"]),
+        checked_number("total_squared_error", value["total_squared_error"]),
+        checked_number("lower_bound", value["lower_bound"]),
         tables,
     )
 
@@ -636,8 +636,8 @@ def _table_error(entry: Any) -> TableError:
     return TableError(
         name,
         whole("the queries of a table", queries, 1, _MOST_QUERIES),
-        amount("weight", weight),
-        amount("rmse", rmse),
-        amount("largest_std", largest),
+        checked_number("weight", weight),
+        checked_number("rmse", rmse),
+        checked_number("largest_std", largest),
         bool(bound),
     )

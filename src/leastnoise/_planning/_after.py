@@ -35,7 +35,7 @@ from leastnoise._trusted.accounting import Noise, Privacy, PureCost, rho_of_cost
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import Measurements, cost
-from leastnoise._workload import Product, Workload, over, with_domain, with_hidden
+from leastnoise._workload import Product, Workload, with_domain, with_hidden, workload_over
 
 # The most candidates that are compared: the best without earlier releases.
 _MOST_JUDGED = 8
@@ -94,7 +94,7 @@ def plan_after(workload: Workload, privacy: Privacy, search: Search) -> LinearPl
         check_domain(release, workload.domain)
     workload = with_domain(workload, with_earlier_measures(workload.domain, search.earlier))
     hidden = hidden_attributes(search.earlier, workload.domain, attributes)
-    workload = over(workload, with_hidden(workload.domain, hidden))
+    workload = workload_over(workload, with_hidden(workload.domain, hidden))
     check_earlier(search.earlier, workload.domain, privacy, attributes)
     problem = _Problem(workload, privacy, search.earlier)
     plans, best_separate = _candidate_plans(problem, search)
@@ -125,7 +125,7 @@ def _total(plan: LinearPlan) -> float:
 
 
 def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan], LinearPlan]:
-    """Plan as if there were no earlier releases; sort the plans by error.
+    """Return plans by error without earlier releases, and the best of any noise.
 
     Returns:
         The result has the plans with the same kind of noise as the earlier releases, and the best
@@ -134,7 +134,7 @@ def _candidate_plans(problem: _Problem, search: Search) -> tuple[list[LinearPlan
     fresh = replace(search, earlier=())
     tried: Sequence[Candidate]
     if search.custom_planner is None and search.strategy == "auto":
-        tried = cached_candidates(problem.workload, problem.privacy, fresh, every=False)
+        tried = cached_candidates(problem.workload, problem.privacy, fresh, try_all=False)
     else:
         tried = choose_plan(problem.workload, problem.privacy, fresh)[1]
     plans = [candidate.plan for candidate in tried if candidate.plan is not None]
@@ -196,7 +196,7 @@ def _with_block_weights(problem: _Problem, plans: Sequence[LinearPlan]) -> list[
 
 
 def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
-    """Return measurements with the noise scales of least joint error, or None.
+    """Return measurements whose noise scales have the least joint error, or None.
 
     The error is the sum of c / (h + K theta^2) over the residual spaces, where h is the precision
     from the earlier releases. The result is None if the error does not have this form.
@@ -214,7 +214,7 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
     of_earlier = precision[:, len(blocks) :].sum(axis=1)
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error for squared weights, and its negative derivatives."""
+        """Return the squared error for squared weights, and minus its gradient."""
         each = coefficient / (of_earlier + of_blocks @ squares)
         gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
         return float(each.sum()), of_blocks.T @ gains
@@ -243,7 +243,7 @@ def _block_costs(measurements: Measurements) -> FloatArray:
 
 
 def _with_table_weights(problem: _Problem, plan: LinearPlan, search: Search) -> LinearPlan | None:
-    """Plan again with larger weights for tables that lack precision.
+    """Plan with larger weights for tables that lack precision; None on failure.
 
     For a table, let p be the precision of the plan's own measurements, u = 1 / p their error, and v
     the error of all measurements. The derivatives of v and u with respect to p are -v^2 and -u^2.
@@ -281,7 +281,7 @@ def _with_noise(tried: Sequence[Candidate], noise: Noise) -> list[LinearPlan]:
 
 
 def _reweighted_tables(workload: Workload, plan: LinearPlan) -> tuple[Product, ...] | None:
-    """Multiply each table's weight by the precision that it still lacks.
+    """Return tables weighted by the error that earlier releases leave, or None.
 
     Tables that need almost no precision are left out. The result is None if all weights change by
     the same factor.

@@ -74,17 +74,17 @@ class ComparisonGoal:
 
     @property
     def most(self) -> float:
-        """The largest error that the target allows."""
+        """The largest margin or standard error that the target allows."""
         return float(self.target.most)
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """First estimates of the largest error that each table may have."""
+        """First estimates of the largest standard error that each table may have."""
         scale = self.most * float(self.target.size or 1) / math.sqrt(2)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:
-        """Return the comparison's expected error under a plan, for minimisation.
+        """Return the comparison's expected margin or standard error, to be minimised.
 
         The result is a large number if the interval of a ratio is unbounded.
         """
@@ -156,7 +156,7 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
 
 
 def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
-    """Return pairs of expected values for which the error is computed.
+    """Return pairs of expected values for which margins are computed.
 
     A pair has the value in the first group, and the value in the group ``against``.
     """
@@ -230,7 +230,7 @@ def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> 
 
 
 def plan_covariances(plan: Plan) -> PairCovariances:
-    """Return functions that compute the covariances of a plan's answers."""
+    """Return an object that computes the covariances of a plan's answers."""
     from leastnoise._estimation import public_counts_of_plan  # slow to import
 
     public = [counts.block for counts in public_counts_of_plan(plan)]

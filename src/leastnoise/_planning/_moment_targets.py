@@ -55,11 +55,11 @@ class MomentGoal:
 
     @property
     def most(self) -> float:
-        """The largest error that the target allows."""
+        """The largest margin or standard error that the target allows."""
         return float(self.target.most)
 
     def error(self, plan: Plan) -> float:
-        """Return the statistic's expected error under a plan, for minimisation.
+        """Return the statistic's expected error under a plan, to be minimised.
 
         The result is above the target if an interval is unbounded.
         """
@@ -107,7 +107,7 @@ def moment_goals(workload: Workload, level: float) -> tuple[MomentGoal, ...]:
 def _first_limits(
     statistic: Statistic, target: Target, workload: Workload, tables: Sequence[int]
 ) -> tuple[float, ...]:
-    """Return, for each table, the error that would use up the whole target."""
+    """Return each table's error that would use up the whole target."""
     products = workload.products
     slopes = largest_relative_derivatives(statistic, workload.domain)
     rows = np.array([workload.domain.largest_value(products[number].measure) for number in tables])
@@ -193,7 +193,7 @@ def _exceeds_noise(
 def _own_margins(
     goal: MomentGoal, plan: Plan, stds: dict[tuple[int, int], float]
 ) -> dict[str, float]:
-    """Return half widths of intervals in a noise-free release, by name.
+    """Return half widths of intervals in a noise-free release, by number.
 
     The names are the names of the statistic's numbers. The result is empty for correlations, whose
     largest half width follows from derivatives.

@@ -102,11 +102,11 @@ def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 
 
 def cached_candidates(
-    workload: Workload, privacy: Privacy, search: Search, *, every: bool = True
+    workload: Workload, privacy: Privacy, search: Search, *, try_all: bool = True
 ) -> tuple[Candidate, ...]:
     """Return the candidates of all strategies from the cache, best first.
 
-    If there is no cache entry, the strategies are tried. With ``every``, the result includes
+    If there is no cache entry, the strategies are tried. With ``try_all``, the result includes
     candidates that, by a lower bound, gain almost nothing.
     """
 
@@ -122,15 +122,15 @@ def cached_candidates(
         )
 
     cached = _read(cache_file(workload, privacy, search), parse_candidates)
-    if cached is None or (every and any(candidate.left_out for candidate in cached)):
-        cached = _try_strategies(workload, privacy, replace(search, every=every))[1]
+    if cached is None or (try_all and any(candidate.left_out for candidate in cached)):
+        cached = _try_strategies(workload, privacy, replace(search, every=try_all))[1]
     return cached
 
 
 def _try_strategies(
     workload: Workload, privacy: Privacy, search: Search
 ) -> tuple[Plan, tuple[Candidate, ...]]:
-    """Plan with all strategies, and store the best plan and all candidates.
+    """Plan with all strategies; return and store the best plan and candidates.
 
     Nothing is stored if a deadline ended a search, because another run may find a better plan.
     """

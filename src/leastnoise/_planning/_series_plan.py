@@ -245,7 +245,7 @@ class _SeriesProblem:
         return Privacy(budget, unit_column=self.privacy.unit_column, max_rows=rows_of_unit)
 
     def errors_of_counted_cells(self) -> dict[_OtherQueries, float]:
-        """Return the error of query sets on other attributes if cells are counted."""
+        """Return squared errors of other attributes' queries if cells are counted."""
         domain = self.workload.domain
         return {
             table.others: table.product.rows
@@ -529,7 +529,7 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
 
 
 def truncate_plan(plan: Plan, periods: int) -> Plan | None:
-    """Return the plan of a release after the first periods of a series.
+    """Return the plan of a release after a series' first periods, or None.
 
     The plan has the queries that can be answered at the end of the last of these periods. The
     result is None if there are no such queries.
@@ -576,7 +576,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 
 
 def _queries_of_first_periods(product: Product, along: str, domain: Domain) -> Product | None:
-    """Restrict a table to the queries that end within the first periods.
+    """Restrict a table to queries that end within the first periods, or None.
 
     The result is None if there is no such query.
     """

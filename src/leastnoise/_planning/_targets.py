@@ -302,7 +302,7 @@ class BalancedPlan:
 
 
 def _evaluate_balance(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
-    """Compute the squared ratios of a plan's errors to the goals."""
+    """Return a plan with the squared ratios of its errors to the goals."""
     weights = _ratio_weights(workload, goals, plan.measured().noise)
     table_ratios = squared_ratios(goals, plan)
     shares = np.array(weights) / math.fsum(weights)
@@ -388,7 +388,7 @@ def _compare_strategies(
     weighted_workload: Workload,
     privacy: Privacy,
     goals: tuple[Goal, ...],
-    most_rounds: int,
+    max_rounds: int,
     search: Search,
 ) -> list[BalancedPlan]:
     """Balance each strategy in a quick search, and return the best plans.
@@ -406,13 +406,13 @@ def _compare_strategies(
     for trial in sorted(tried, key=lambda trial: trial.mean_squared_ratio):
         least_ratio = min((other.largest_squared_ratio for other in compared), default=math.inf)
         if trial.mean_squared_ratio <= _FINALIST_SQUARED_RATIO * least_ratio:
-            compared.append(_equalise_ratios(trial, most_rounds, search))
+            compared.append(_equalise_ratios(trial, max_rounds, search))
     compared.sort(key=lambda trial: trial.largest_squared_ratio)
     most = _FINALIST_SQUARED_RATIO * compared[0].largest_squared_ratio
     return [trial for trial in compared if trial.largest_squared_ratio <= most]
 
 
-def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> BalancedPlan:
+def _equalise_ratios(start: BalancedPlan, max_rounds: int, search: Search) -> BalancedPlan:
     """Change table weights until all ratios of errors to goals are nearly equal.
 
     The result is the best of the plans of one strategy. If the strategy's tables cannot be
@@ -426,7 +426,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
         step = 1.5
     else:
         step = 2.0
-    for _ in range(most_rounds - 1):
+    for _ in range(max_rounds - 1):
         if now.largest_squared_ratio <= _NEAR_BOUND_SQUARED_RATIO * now.mean_squared_ratio:
             break
         shares = now.shares * (now.squared_ratios / now.largest_squared_ratio) ** step
@@ -456,7 +456,7 @@ def _equalise_ratios(start: BalancedPlan, most_rounds: int, search: Search) -> B
 def _search_weights(
     trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
 ) -> BalancedPlan | None:
-    """Search a strategy again with other table weights; None if it fails.
+    """Plan with a trial's strategy and other table weights; None if it fails.
 
     ``seconds`` limits the time of the search. The search fails if the strategy does not apply.
     """
@@ -531,7 +531,7 @@ def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> l
 
 
 def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """Return a lower bound on the largest squared ratio of error to goal.
+    """Return a lower bound on each plan's largest squared ratio of error to goal.
 
     The result is the lower bound on the weighted squared error of the tables with goals, divided by
     the sum of their weights. This bound is valid for three reasons: a table's largest standard

@@ -155,7 +155,7 @@ def _number_table(column: SourceColumn, attribute: str, kind: str) -> MeasuredCo
 
 
 def _with_search_share(table: MeasuredColumn, number_of_searches: int) -> MeasuredColumn:
-    """Return a table of the profile, with its budget if a search is needed.
+    """Return a table with its share of the search budget, if it needs a search.
 
     If the column is searched for categories, the search gets an equal part of the budget for all
     searches.

@@ -248,7 +248,7 @@ def _column_findings(
 
 
 def _with_drafted_bounds(
-    findings: ColumnFindings, release: Release, most_tail_rows: float
+    findings: ColumnFindings, release: Release, max_tail_rows: float
 ) -> ColumnFindings:
     """Return findings with the drafted bounds and the rows beyond them.
 
@@ -264,11 +264,11 @@ def _with_drafted_bounds(
     stop = 1 + max(first, int(np.argmax(shares >= 1 - TAIL_SHARE)))
     cells = len(findings.labels)
     below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
-    while run := _shortest_occupied_run(findings, release, [(0, first), *below], most_tail_rows):
+    while run := _shortest_occupied_run(findings, release, [(0, first), *below], max_tail_rows):
         first = run[0]
         below = [(max(0, first - length), first) for length in _RUN_LENGTHS]
     above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
-    while run := _shortest_occupied_run(findings, release, [(stop, cells), *above], most_tail_rows):
+    while run := _shortest_occupied_run(findings, release, [(stop, cells), *above], max_tail_rows):
         stop = run[1]
         above = [(stop, min(cells, stop + length)) for length in _RUN_LENGTHS]
     (rows_below,) = _rows_in_runs(findings, release, [(0, first)], release.level)
@@ -282,7 +282,7 @@ def _shortest_occupied_run(
     findings: ColumnFindings,
     release: Release,
     runs: Sequence[tuple[int, int]],
-    most_tail_rows: float,
+    max_tail_rows: float,
 ) -> tuple[int, int] | None:
     """Return the shortest run of cells that clearly contains rows, or None.
 
@@ -291,10 +291,10 @@ def _shortest_occupied_run(
         release: the release of the profile.
         runs: pairs (first cell, stop). The first run consists of all cells beyond the bound; the
             other runs begin at the bound, the shortest first.
-        most_tail_rows: the result is None if at most this number of rows is beyond the bound.
+        max_tail_rows: the result is None if at most this number of rows is beyond the bound.
     """
     intervals = _rows_in_runs(findings, release, runs, _RUN_LEVEL)
-    if intervals[0].value <= most_tail_rows:
+    if intervals[0].value <= max_tail_rows:
         return None
     for run, interval in zip(runs[1:], intervals[1:], strict=True):
         if interval.low > 0:

@@ -271,7 +271,7 @@ def _seed_note(seed: int | None) -> str:
 def _has_this_profile(plan: ProfilePlan, request_text: str) -> bool:
     """Return whether the directory contains this profile.
 
-    Raises an error if the directory contains another profile.
+    Raises an error if the directory contains another profile or other files, or cannot be read.
 
     Args:
         plan: the plan of the profile.

@@ -44,7 +44,7 @@ def level_of_two_intervals(level: float) -> float:
 
 
 def share_interval(part: EstimateInterval, whole: EstimateInterval) -> EstimateInterval:
-    """Return the share of a part.
+    """Return the share of a part in a whole, with an interval.
 
     The interval contains the true share if the intervals of part and whole both contain the true
     numbers.

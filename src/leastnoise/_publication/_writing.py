@@ -293,18 +293,22 @@ def _write_table_batches(
     batches: dict[int, list[AnswerTable]] = {}
     part_numbers: dict[int, int] = {}
 
-    def write(ways: int) -> None:
+    def write(attribute_count: int) -> None:
+        """Write the collected tables with this number of attributes to a file."""
         pool.submit(
             _write_batch,
-            batches.pop(ways),
-            directory / stem(ways),
+            batches.pop(attribute_count),
+            directory / stem(attribute_count),
             release.options.occasional_columns,
             formats,
         )
-        part_numbers[ways] += 1
+        part_numbers[attribute_count] += 1
 
-    def stem(ways: int) -> str:
-        return f"answers/{ways}-way/part-{part_numbers.setdefault(ways, 1):05d}"
+    def stem(attribute_count: int) -> str:
+        """Return the path of the next file for tables, without ending."""
+        return (
+            f"answers/{attribute_count}-way/part-{part_numbers.setdefault(attribute_count, 1):05d}"
+        )
 
     for table in release.tables:
         ways = len(table.labels)
@@ -470,6 +474,7 @@ def _read_arrow_batches(
     column_names = [*names]
 
     def make_batch(start: int) -> Any:
+        """Return the Arrow batch of the rows that begin at row ``start``."""
         arrays = []
         for name, column in columns.items():
             array = _number_array(column.flat[start : start + _ROW_GROUP_ROWS])

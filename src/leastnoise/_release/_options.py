@@ -599,7 +599,7 @@ def quantity_key(domain: Domain, measure: str | None) -> str:
 
 
 def rounding_rule(options: Options, key: str = "rows") -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step of a quantity, and its lowest published answer.
+    """Return a quantity's rounding step (0 for none) and lowest published answer.
 
     The lowest answer is None if no answer is suppressed. The step is 0 without rounding.
     `quantity_key` returns the key.
@@ -754,7 +754,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_table_or_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table with this name or id, or the table of a mean's groups.
+    """Return the table of a name or id, also of a mean's groups, or None.
 
     Return None if there is no such table or mean.
     """

@@ -164,10 +164,7 @@ def _exchange_pairs(
     presences: "Sequence[_Presence]",
     row_of_place: IntArray,
 ) -> int:
-    """Exchange pairs of rows if that improves the counts.
-
-    Returns the number of exchanges.
-    """
+    """Exchange the pairs of rows that improve the counts; return their number."""
     changes = np.zeros(len(first))
     for presence in presences:
         changes += presence.estimate_changes(first, second, units)
@@ -210,7 +207,7 @@ class _Presence:
         self._units = (self._rows > 0).sum(axis=0).astype(np.float64)
 
     def estimate_changes(self, first: IntArray, second: IntArray, units: IntArray) -> FloatArray:
-        """Return the change of the sum of squares for each exchange, made separately."""
+        """Return how each exchange, if made first, changes the summed squared errors."""
         cells = self._cells[first]
         other_cells = self._cells[second]
         owner = units[first]
@@ -224,12 +221,12 @@ class _Presence:
         return np.where(cells == other_cells, 0.0, change)
 
     def _changes_of_squares(self, cells: IntArray, unit_changes: FloatArray) -> FloatArray:
-        """Return the changes of the squares if the numbers of units change."""
+        """Return the change of each cell's squared error if its unit count changes."""
         excess = self._units[cells] - self._targets[cells]
         return np.asarray(self._weights[cells] * unit_changes * (2 * excess + unit_changes))
 
     def change(self, row: int, other_row: int, unit: int, other_unit: int) -> float:
-        """Return the change of the sum of squares if two rows are exchanged."""
+        """Return the change of the summed squared errors if two rows are exchanged."""
         steps = self._list_unit_changes(row, other_row, unit, other_unit)
         total = 0.0
         for cell, step in steps:

@@ -154,7 +154,7 @@ def group_rows(
     place_in_cell = np.arange(len(codes)) - np.repeat(np.cumsum(rows) - rows, rows)
     unit_in_cell = place_in_cell * np.repeat(units, rows) // np.repeat(rows, rows)
     numbers = np.repeat(np.cumsum(units) - units, rows) + unit_in_cell
-    return _share_values(codes[order], numbers, positions.shared, are_impossible, random)
+    return _copy_shared_values(codes[order], numbers, positions.shared, are_impossible, random)
 
 
 def round_within(targets: FloatArray, low: IntArray, high: IntArray) -> IntArray:
@@ -215,7 +215,7 @@ def group_rows_by_size(
         row_positions.append(rows)
         unit_numbers.append(units + np.arange(len(rows)) // rows_of_unit)
         units += needed
-    return _share_values(
+    return _copy_shared_values(
         codes[np.concatenate(row_positions)],
         np.concatenate(unit_numbers),
         shared_positions,
@@ -224,7 +224,7 @@ def group_rows_by_size(
     )
 
 
-def _share_values(
+def _copy_shared_values(
     codes: IntArray,
     units: IntArray,
     shared_positions: Sequence[int],

@@ -172,7 +172,7 @@ class Records:
         return float(np.sqrt(np.mean(differences**2)))
 
     def differences(self, table: AnswerTable) -> FloatArray | None:
-        """Return the records' answers minus the released answers of a table.
+        """Return the records' answers minus a table's released answers, or None.
 
         Before that, the records' answers are scaled to the number of rows that the release counted.
         The result is None if the records cannot answer the table.

@@ -99,14 +99,14 @@ from leastnoise._workload import (
     SqlSettings,
     Statement,
     Workload,
-    declared,
-    over,
     predicates,
     queries,
     questions_over,
     ranges,
     rows_left_out,
     with_hidden_groups,
+    without_hidden_cells,
+    workload_over,
 )
 
 MOST_TABLE_FILES = 200  # up to this number, each table has separate files
@@ -182,6 +182,7 @@ class Release:
         return f"Release({size}; {', '.join(text for _, text in facts)})"
 
     def _repr_html_(self) -> str:
+        """Return the main facts about the release as an HTML table, for notebooks."""
         catalogue = load_catalogue()
         (_, size), *facts = summarize(self, "size", "protects", *_FACTS_IN_REPR)
         for table in self.tables[:MOST_SHOWN_CELLS]:
@@ -193,7 +194,7 @@ class Release:
 
     @property
     def library(self) -> str | None:
-        """The name of the data frame library that methods use by default.
+        """The data frame library used by default; None for the first installed one.
 
         If the data were a data frame, the default is its library. None means the first library
         that is installed.
@@ -334,7 +335,7 @@ class Release:
     def find_sampling_errors(
         self, kind: str, measure: str | None, groups: Mapping[str, QuerySet]
     ) -> FloatArray | None:
-        """Return the stated sampling errors of a published table, or None.
+        """Return the stated sampling standard errors of a published table, or None.
 
         The arguments are as in `find_published`. The array has one entry for each group.
         """
@@ -848,13 +849,14 @@ class Release:
 
     def _over_plan_domain(self, questions: Workload) -> Workload:
         """Return a workload over the domain of the plan, including hidden cells."""
-        declared_domain = declared(self.plan.domain)
-        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
+        declared_domain = without_hidden_cells(self.plan.domain)
+        without_hidden = workload_over(questions, without_hidden_cells(questions.domain))
+        over_declared = questions_over(without_hidden, declared_domain)
         if over_declared is None:
             raise InputError(
                 "Queries for a release must use the domain of the release, release.plan.domain."
             )
-        return over(over_declared, self.plan.domain)
+        return workload_over(over_declared, self.plan.domain)
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:

@@ -175,7 +175,7 @@ class ResultTable:
         return int(self.low.size)
 
     def indices(self) -> list[Array]:
-        """For each key, the index of the label of each value, shape (values,)."""
+        """Return, for each key, the index of each value's label, shape (values,)."""
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     @property
@@ -474,6 +474,7 @@ class AnswerTable(ResultTable):
         )
 
     def _repr_html_(self) -> str:
+        """Return the first answers as an HTML table, for notebooks."""
         catalogue = load_catalogue()
         values = zip(
             self.cell_names()[:MOST_SHOWN_CELLS],
@@ -837,7 +838,7 @@ class Tables(LazySequence[AnswerTable]):
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """For each measure, its products, and the product that determines them all."""
+        """For each measure, its products, and one that determines all, or None."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -914,7 +915,7 @@ class Tables(LazySequence[AnswerTable]):
     def _post_process(
         self, product: Product, values: FloatArray
     ) -> tuple[FloatArray | None, Array | None]:
-        """Return the non-negative and the whole answers of a table.
+        """Return a table's non-negative and whole answers, None if not requested.
 
         An array is None if it is not requested.
         """

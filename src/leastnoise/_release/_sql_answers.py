@@ -189,7 +189,7 @@ def _released_columns(
             names = (answer_column(number), low_column(number), high_column(number))
             for name, array in zip(names, arrays, strict=True):
                 parts.setdefault(name, []).append(array)
-        ends = combination_ends(selection, grouping, answers.of, noise)
+        ends = combination_ends(selection, grouping, answers.answers_of, noise)
         for number, (low, high) in enumerate(ends):
             parts.setdefault(combination_low_column(number), []).append(low)
             parts.setdefault(combination_high_column(number), []).append(high)
@@ -225,7 +225,7 @@ class _GroupAnswers:
         self._cached.append((aggregate, arrays))
         return arrays
 
-    def of(self, aggregate: Aggregate) -> FloatArray:
+    def answers_of(self, aggregate: Aggregate) -> FloatArray:
         """Return the answers of an aggregate, one for each group."""
         return self.with_ends(aggregate)[0]
 
@@ -262,7 +262,7 @@ def _aggregate_answers(
     else:
         answers = answer_workload(workload)
     if aggregate.kind in SPREADS:
-        answers = _spread_answers(aggregate.kind, workload, answers, answer_workload)
+        answers = _variances_or_deviations(aggregate.kind, workload, answers, answer_workload)
     results = []
     for values in answers:
         counted = values.reshape(counted_shape)
@@ -274,7 +274,7 @@ def _aggregate_answers(
     return results
 
 
-def _spread_answers(
+def _variances_or_deviations(
     kind: str, workload: Workload, std_devs: Answers, answer_workload: AnswerWorkload
 ) -> Answers:
     """Return variances or standard deviations, of a sample or a population.

@@ -155,7 +155,7 @@ class CombinationIntervals:
         return correlation_of(total, first.estimated, second.estimated)
 
     def _estimate_sum(self, linear: CombinationSum) -> EstimatedExpression:
-        """Return the value and interval of a sum of combinations in each group."""
+        """Return value, interval and derivatives of a sum of combinations, by group."""
         parts = [self._estimate_combination(part) for part, _ in linear.factors]
         factors = [float(factor) for _, factor in linear.factors]
         if not parts:
@@ -176,7 +176,7 @@ class CombinationIntervals:
         return EstimatedExpression(estimated, tuple(error_parts))
 
     def _estimate_combination(self, combination: Combination) -> EstimatedExpression:
-        """Return the value and interval of a combination in each group."""
+        """Return value, interval and derivatives of a combination in each group."""
         low, high = self._combination_interval(combination)
         top = self._value_of_sum(combination.numerator)
         variance = self._covariance(combination.numerator, combination.numerator)

@@ -309,7 +309,7 @@ class StatisticTable(ResultTable):
         return self.display_labels[: len(self.statistic.by)]
 
     def picture(self, catalogue: Catalogue) -> Picture | None:
-        """Return the chart data of a distribution function or of means over time.
+        """Return chart data of a distribution function or means over time, or None.
 
         The result is None for all other statistics, because these are drawn as dots.
         """
@@ -370,6 +370,7 @@ class StatisticTable(ResultTable):
         return "StatisticTable({} {!r}: {}, {} to {})".format(self.id, self.name, *ends)
 
     def _repr_html_(self) -> str:
+        """Return the first values as an HTML table, for notebooks."""
         rows = []
         for names, numbers in self.rows(MOST_SHOWN_CELLS):
             value, low, high = map(format_digits, numbers)
@@ -574,7 +575,7 @@ class Statistics(LazySequence[StatisticTable]):
         for position, statistic in enumerate(self.workload.statistics):
             if statistic.kind != "means":
                 continue
-            _, sums = statistic.questions(self.workload.domain)
+            _, sums = statistic.table_keys(self.workload.domain)
             if product.table_key != sums:
                 continue
             self._compute(position)
@@ -631,6 +632,7 @@ def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> Statisti
         return table
 
     def without_suppressed(values: FloatArray) -> FloatArray:
+        """Return the values with NaN in place of suppressed values."""
         return np.where(is_suppressed, np.nan, values)
 
     return replace(
@@ -646,7 +648,7 @@ def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> Statisti
 
 
 def _name_unit(domain: Domain, statistic: Statistic) -> str:
-    """Return the name of the measure whose unit the values have, or "share"."""
+    """Return the measure, attribute or column whose unit values have, or "share"."""
     if statistic.form.along:
         return "share"
     if statistic.form.of_several:

@@ -170,10 +170,10 @@ def guard_measurements(
 
 
 def noise_difference_bound(noise: Noise, scale: float) -> int:
-    """Return a bound that the difference of two noise draws rarely exceeds.
+    """Return q with P(M - N > q) <= ``WRONG`` for two noise draws M and N.
 
-    The bound is an integer q with P(M - N > q) <= ``WRONG`` for independent draws M and N. For
-    discrete Laplace noise, q is the smallest integer with this property.
+    M and N are independent, and q is an integer. For discrete Laplace noise, q is the smallest
+    integer with this property.
     """
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
@@ -676,7 +676,7 @@ def _budget_text(budget: Budget) -> str:
 
 
 def guard_warning(plan: Plan, options: Options) -> str | None:
-    """Return a warning if a guard is too inaccurate for this number of rows."""
+    """Return a warning if a guard is too inaccurate for its rows, otherwise None."""
     share = checked_guard_share(options.guard)
     rows = options.rows
     if share is None or rows is None or plan.privacy.unit_column is not None:
@@ -697,7 +697,7 @@ def guard_warning(plan: Plan, options: Options) -> str | None:
 def sufficient_guard_share(
     privacy: Privacy, guard_share: Fraction, public_rows: int, attribute_count: int = 0
 ) -> Fraction | None:
-    """Return the budget share that a guard needs to detect an empty source.
+    """Return the budget share a guard needs to detect no rows; None if it has it.
 
     With this share, the guard distinguishes ``public_rows`` rows from no rows.
 

@@ -107,5 +107,5 @@ def _describe_risk(ledger: Ledger, limit: Limit) -> Fact:
     label = "Risk"
     if limit.period:
         label = f"Risk of one {limit.period}"
-    text = describe_guessing_chance(ledger.privacy.within(limit.budget), published="ledger")
+    text = describe_guessing_chance(ledger.privacy.within(limit.budget), covered_part="ledger")
     return Fact("risk", label, text)

@@ -270,7 +270,7 @@ def warn_of_unfinished(ledger: Ledger) -> None:
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Return whether the directory of a ledger entry has its complete release.
+    """Return whether an entry's release is published whole; None if unknown.
 
     The result is None if the directory cannot be read.
 
@@ -485,7 +485,7 @@ def affordable_share(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
 
 
 def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
-    """Return a `Privacy` with the budget that stopped guards have left.
+    """Return a `Privacy` with the budget that stopped guards have left, or None.
 
     The result has the remaining budget or, if this is smaller, the budget of ``privacy``. The
     result is None in two cases: the ledger has no budget left, or guards of stopped releases cost
@@ -507,7 +507,7 @@ def privacy_after_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 def _approx_dp_privacy_after_guards(
     privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
 ) -> Privacy | None:
-    """Return the result of `privacy_after_guards` for (epsilon, delta) budgets.
+    """Return the result of `privacy_after_guards` for ApproxDP budgets, or None.
 
     A plan with pure or with Gaussian noise can be paid with the resulting budget.
     """

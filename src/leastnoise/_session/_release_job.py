@@ -253,6 +253,7 @@ def _bounds_search_job(plan: BoundsPlan) -> ReleaseJob:
         selection.scale(plan.privacy.distance)  # refuses inexact numbers before the payment
 
     def choose_bounds(series: Series) -> list[int]:
+        """Choose a cell for each quantile privately; return the cells' numbers."""
         return [int(series.choose_quantile_cells(selection)[0]) for selection in selections]
 
     return ReleaseJob(
@@ -402,7 +403,7 @@ def publish(
     outcome: Any,
     folder: DraftDirectory | None,
 ) -> ReleaseResult:
-    """Build and write a release, or the result of a search, from an outcome.
+    """Build a release or search result; write it unless ``folder`` is None.
 
     Args:
         plan: the plan of the release or the search. A release is built with the plan of its

@@ -291,7 +291,7 @@ def _period_files(
 
 
 def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | None":
-    """Return how many rows each unit may still contribute, from the private file."""
+    """Return a handle to the rows each unit may still contribute, or None."""
     if ledger is None or job.entry is None:
         state = None
     else:

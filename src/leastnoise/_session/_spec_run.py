@@ -116,7 +116,7 @@ class RunObserver:
         """Show the bounds that a search found."""
 
     def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
-        """Return a context manager for planning.
+        """Return a context manager for planning that yields a callback or None.
 
         The context manager yields a callback that receives the name of each tried strategy, or
         yields None.
@@ -127,7 +127,7 @@ class RunObserver:
     def reading(
         self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
     ) -> AbstractContextManager[RowProgress | None]:
-        """Return a context manager for reading rows, which yields a progress callback.
+        """Return a context manager for reading rows that yields a callback or None.
 
         Args:
             spec: the spec.
@@ -518,7 +518,7 @@ def settle_earlier_releases(ledger_path: Path, observer: RunObserver) -> frozens
 
 
 def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun | None:
-    """Return a `SpecRun` if a directory already has the release of a spec.
+    """Return a `SpecRun` if a directory has the release of a spec, else None.
 
     Args:
         spec: the spec.
@@ -743,7 +743,7 @@ def _pay_for_search(
     observer: RunObserver,
     seed: int | None,
 ) -> tuple[_SearchResult, Path | None]:
-    """Carry out a search of a spec; return the result and its directory.
+    """Carry out a search; return its result and its directory (None for a seed).
 
     Args:
         search_function: `find_bounds` or `find_categories`.

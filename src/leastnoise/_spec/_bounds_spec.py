@@ -96,6 +96,7 @@ class BoundsRequest:
 
     @property
     def _example(self) -> str:
+        """An example of the setting with a search, as TOML."""
         if self.path[0] == "privacy":
             return "max_rows = { most = 1000 }"
         if self.path[2] == "bins":

@@ -121,19 +121,19 @@ def name_join(number: int, join_count: int) -> str:
 
 
 def _read_join(
-    folder: Path, source_table: Mapping[str, Any], join_table: object, where: str
+    folder: Path, source_table: Mapping[str, Any], join_table: object, location: str
 ) -> dict[str, Any]:
     """Return the arguments of `Joined` for one [source.join] table."""
-    table = checked_keys(where, join_table, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
+    table = checked_keys(location, join_table, [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
     if "table" in table and "connection" in source_table:
         table.setdefault("connection", source_table["connection"])
-    path, database_table = read_location(folder, table, where)
+    path, database_table = read_location(folder, table, location)
     if (path is None and database_table is None) or "on" not in table:
         raise InputError(
-            f"{where} must name a table and the columns that both tables have, such as "
+            f"{location} must name a table and the columns that both tables have, such as "
             'path = "patients.csv" and on = "patient_id".'
         )
-    layout = read_layout(table, where)
+    layout = read_layout(table, location)
     second: Any = CSV(path, **layout) if layout and path is not None else database_table or path
     return {"second": second, **{key: table[key] for key in _JOIN_KEYS if key in table}}
 
@@ -352,21 +352,21 @@ _ATTRIBUTE_KEYS = (
 )
 
 
-def _kind_key(where: str, settings: Mapping[str, Any]) -> str:
+def _kind_key(location: str, settings: Mapping[str, Any]) -> str:
     """Return the key that states the values of an attribute, such as "bins"."""
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
         listed_shapes = " and ".join(repr(key) for key in shapes) or "none of them"
         allowed_shapes = ", ".join(repr(key) for key in _SHAPES[:-1])
         raise InputError(
-            f"{where} must have exactly one of {allowed_shapes} and 'size'; got {listed_shapes}."
+            f"{location} must have exactly one of {allowed_shapes} and 'size'; got {listed_shapes}."
         )
     shape = shapes[0]
     for key, owner in _ALSO_ALLOWED.items():
         if key in settings and owner != shape:
             raise InputError(
-                f"{where} has {key!r}, which is allowed only together with {owner!r}; {where} has "
-                f"{shape!r} instead."
+                f"{location} has {key!r}, which is allowed only together with {owner!r}; "
+                f"{location} has {shape!r} instead."
             )
     return shape
 

@@ -75,15 +75,15 @@ class SourceColumn:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether the values seem to identify things, so that their sum has no meaning."""
+        """Whether the values seem to identify things, so their sum has no meaning."""
         has_codes = self.kind == "whole" and names_few_codes(self.name)
         return _may_name_person(self) and not has_codes
 
     @property
     def draft_zone(self) -> str | None:
-        """The time zone in the schema, which determines where days begin.
+        """The time zone in the schema; None without a zone, empty if unknown.
 
-        None without a zone; empty if the zone is unknown.
+        The zone determines where days begin.
         """
         zone = self.field.zone
         if zone is None:
@@ -98,7 +98,7 @@ class SourceColumn:
 
     @property
     def guess(self) -> "dict[str, Any]":
-        """The suggested keys of [domain.NAME]; an empty mapping if there is no suggestion."""
+        """The suggested keys of [domain.NAME]; empty without a suggestion."""
         return _suggest_domain_keys(self)
 
 

@@ -91,12 +91,12 @@ from leastnoise._workload import (
     Product,
     SqlSettings,
     Workload,
-    declared,
     join_columns,
     parse_day,
     read_comparison_targets,
     together,
     with_domain,
+    without_hidden_cells,
 )
 
 LEAST = "least"  # instead of a number for epsilon or rho
@@ -203,7 +203,7 @@ class Spec:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release: first bounds, then categories."""
+        """The searches that are paid before the release: bounds, then categories."""
         return (*self.bounds_searches, *self.searches)
 
     @property
@@ -344,10 +344,10 @@ def parse_spec(text: str, folder: Path) -> Spec:
     return spec_from_table(read_toml(text), folder)
 
 
-def _check_folders(where: str, value: object) -> tuple[str, ...]:
+def _check_folders(location: str, value: object) -> tuple[str, ...]:
     """Check that a value is a list of folder names, and return it as a tuple."""
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        raise refuse(where, value, 'a list of folders of releases, such as ["release-2025"]')
+        raise refuse(location, value, 'a list of folders of releases, such as ["release-2025"]')
     return tuple(value)
 
 
@@ -369,12 +369,12 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 }
 
 
-def _read_settings(where: str, value: object) -> dict[str, Any]:
+def _read_settings(location: str, value: object) -> dict[str, Any]:
     """Read the settings of [plan] or [ledger]; missing keys have defaults."""
-    settings = checked_keys(where, value, _GRAMMAR[where])
-    keys = _GRAMMAR[where].items()
+    settings = checked_keys(location, value, _GRAMMAR[location])
+    keys = _GRAMMAR[location].items()
     return {
-        key: read(f"{where} {key}", settings[key]) if key in settings else default
+        key: read(f"{location} {key}", settings[key]) if key in settings else default
         for key, (read, default) in keys
     }
 
@@ -519,7 +519,7 @@ class _DomainPart:
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
-        """The searches that are paid for before the release: first bounds, then categories."""
+        """The searches that are paid before the release: bounds, then categories."""
         return (*self.bounds_searches, *self.searches)
 
 
@@ -739,7 +739,7 @@ def _paid_search_facts(
 def _ledger_path(
     folder: Path, stated_path: str | None, database_table: DatabaseTable | None
 ) -> Path | None:
-    """Return the path of the ledger, as stated or for a database table."""
+    """Return the ledger's path, as stated or for a database table; else None."""
     if stated_path is not None:
         return folder / stated_path
     if database_table is not None:
@@ -775,7 +775,7 @@ def _read_targets(
 def _require_shareable_privacy(
     privacy: Privacy | Least, searches: Sequence[CategorySearch]
 ) -> Privacy:
-    """Return the privacy of a spec.
+    """Return the privacy of a spec; raise InputError if no share is allowed.
 
     Raises:
         InputError: the spec allows no share.
@@ -1123,7 +1123,7 @@ def _digests_in_plan(plan: Plan) -> list[str]:
 
 
 def _digests_of_earlier_releases(spec: Spec) -> list[str]:
-    """Return the digest of each earlier release; empty if one is missing."""
+    """Return each earlier release's digest, or "" for a missing release."""
     digests = []
     for folder in spec.after:
         file = folder / OBSERVATION_FILE
@@ -1143,7 +1143,7 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
     )
     agreements = {
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
-        "[domain]": declared(plan.domain) == declared(spec.domain),
+        "[domain]": without_hidden_cells(plan.domain) == without_hidden_cells(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
         "[plan] after": _digests_in_plan(plan) == _digests_of_earlier_releases(spec),
         # The bound of a series on the rows of a unit is part of the plan's privacy, and its file

@@ -133,15 +133,15 @@ def relative_error_warnings(
     }
     multiplier = measured_multiplier(measured, level, plan.workload)
     half_step = 0.5 / measured.grid
-    most_rows = MOST_ROWS
+    row_limit = MOST_ROWS
     if rows is not None:
-        most_rows = rows
+        row_limit = rows
     for table, product in zip(plan.data_independent_error.tables, plan.workload, strict=True):
         public_size = product.size
         if public_size is None and product.measure is None:
             public_size = sizes_of_statistics.get(product.table_key)
         if public_size is None:
-            typical = _largest_mean_of_cells(plan.domain, product, most_rows)
+            typical = _largest_mean_of_cells(plan.domain, product, row_limit)
         else:
             typical = float(public_size) / product.unit
         margin = multiplier * table.largest_std + half_step
@@ -164,8 +164,8 @@ def relative_error_warnings(
         )
 
 
-def _largest_mean_of_cells(domain: Domain, product: Product, most_rows: int) -> float:
-    """Return the largest possible mean of a table's answers, in units of its measure.
+def _largest_mean_of_cells(domain: Domain, product: Product, row_limit: int) -> float:
+    """Return the largest possible mean of a table's answers, in measure units.
 
     If queries overlap, as prefix sums do, this is the largest possible sum of their cells.
     """
@@ -174,7 +174,7 @@ def _largest_mean_of_cells(domain: Domain, product: Product, most_rows: int) -> 
         for operator, queries in zip(product.operators, product.query_sets, strict=True)
         if queries.form.axis == "cells"
     ]
-    return most_rows * domain.largest_value(product.measure) / math.prod(cells)
+    return row_limit * domain.largest_value(product.measure) / math.prod(cells)
 
 
 _DECIMAL_NAME = re.compile(
@@ -319,7 +319,7 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
 
 
 def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
-    """Yield warnings if files separated by semicolons are read with decimal points."""
+    """Yield warnings if semicolon-separated files are read with decimal points."""
     delimiter = spec.layout.get("delimiter")
     if delimiter is None and isinstance(spec.source, Path):
         delimiter = csv_delimiter(spec.data(spec.source))

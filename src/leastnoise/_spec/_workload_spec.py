@@ -46,7 +46,7 @@ None where every row is a unit.
 
 
 def load_statements(entries: object, folder: Path) -> tuple[object, dict[int, str]]:
-    """Replace names of SQL files in workload entries by the files' contents.
+    """Replace names of SQL files by their contents; also return the files' names.
 
     The function also returns the names of these files, by the number of the entry, counted from 1.
     """
@@ -67,13 +67,13 @@ def load_statements(entries: object, folder: Path) -> tuple[object, dict[int, st
     return loaded, files
 
 
-def _read_statements_file(where: str, file: Path) -> str:
+def _read_statements_file(location: str, file: Path) -> str:
     """Read a file of SQL statements that a workload entry names."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise InputError(
-            f"{where} must be a file of SQL statements in UTF-8; {file} cannot be read as one. "
+            f"{location} must be a file of SQL statements in UTF-8; {file} cannot be read as one. "
             "Its path is relative to the folder of the spec."
         ) from None
 
@@ -162,25 +162,25 @@ def _read_workload_entry(
     domain: Domain,
     entry: object,
     unit: _UnitAttributes,
-    where: str,
+    location: str,
     statements: Sequence[Statement],
 ) -> Workload:
     """Build the workload of one ``[[workload]]`` table."""
     table: dict[str, Any] = checked_keys(
-        where,
+        location,
         entry,
         [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS],
     )
     query_keys = [name for name in _QUERY_KEYS if name in table]
     if len(query_keys) != 1:
         raise InputError(
-            f"{where} must have exactly one of {', '.join(_QUERY_KEYS)}; got "
+            f"{location} must have exactly one of {', '.join(_QUERY_KEYS)}; got "
             f"{' and '.join(query_keys) or 'none of them'}."
         )
     if query_keys[0] in _STATISTICS:
-        return _read_statistic(domain, query_keys[0], table, where)
+        return _read_statistic(domain, query_keys[0], table, location)
     targets = {name: table[name] for name in _TARGETS if name in table}
-    _check_keys_of_queries(table, where, has_sql=bool(statements))
+    _check_keys_of_queries(table, location, has_sql=bool(statements))
     common = {
         "weight": table.get("weight", 1),
         "sum": table.get("sum"),
@@ -189,8 +189,8 @@ def _read_workload_entry(
     }
     if unit is None and common["count"] == "units":
         advice = "Name the column of the unit in [privacy] unit."
-        raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
-    with prefix_errors(message("{where}: ", where=where)):
+        raise refuse(f"{location}: count", "units", '"rows" where every row is a unit', advice)
+    with prefix_errors(message("{where}: ", where=location)):
         workload = _read_entry_queries(domain, table, common, statements)
         if statements and targets and workload.statistics:
             raise InputError(
@@ -212,18 +212,18 @@ def _read_workload_entry(
         return workload
 
 
-def _check_keys_of_queries(table: Mapping[str, Any], where: str, *, has_sql: bool) -> None:
-    """Raise InputError if an entry of queries has keys of statistics, or SQL has other keys."""
+def _check_keys_of_queries(table: Mapping[str, Any], location: str, *, has_sql: bool) -> None:
+    """Raise InputError if queries have keys of statistics, or SQL has other keys."""
     for name in ("target_of", "scales"):
         if name in table:
             allowed = "left out: it belongs to variances, correlations, regression and r_squared"
-            raise refuse(f"a key of {where}", name, allowed)
+            raise refuse(f"a key of {location}", name, allowed)
     if not has_sql:
         return
     for name in ("sum", "count", "weighted_by"):
         if name in table:
             raise refuse(
-                f"a key of {where}, which has sql,",
+                f"a key of {location}, which has sql,",
                 name,
                 "left out: the statement states its counts and sums",
             )
@@ -273,7 +273,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
     }
 
 
-def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
+def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], location: str) -> Workload:
     """Build the workload of an entry with a statistic, such as means or a CDF."""
     allowed = ["weight", "size"]
     if kind in ("means", "quantiles", "cdf"):
@@ -291,7 +291,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
                 "of squares to the source, and request weighted means of both columns."
             )
         raise refuse(
-            f"a key of {where}, which asks for {kind},",
+            f"a key of {location}, which asks for {kind},",
             foreign[0],
             f"one of {', '.join([kind, *allowed])}",
             advice,
@@ -299,7 +299,7 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
     further_keys_by_kind = {"quantiles": ["at"], "regression": ["on"], "r_squared": ["on"]}
     further_keys = further_keys_by_kind.get(kind, [])
     keys = ["of", *further_keys, "by"]
-    with prefix_errors(message("{where}: ", where=where)):
+    with prefix_errors(message("{where}: ", where=location)):
         arguments: dict[str, Any] = {"by": [], **checked_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in arguments:

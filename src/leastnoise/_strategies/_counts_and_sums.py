@@ -232,7 +232,7 @@ def _error_of_blocks(problem: PlanningProblem, blocks: Weighted, workload: Workl
 def _exponents_of_separate_parts(
     problem: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]
 ) -> list[float] | None:
-    """Return the best exponents of parts that only share the budget.
+    """Return the best exponents of parts that share only the budget, or None.
 
     A closed form exists if the error of each part is a power of its budget. Without a closed form,
     the result is None.
@@ -271,7 +271,7 @@ def _search_exponents(
     for part_number in _searched_parts(len(parts)):
 
         def error(exponent: float, part_number: int = part_number) -> float:
-            """Return the error after a change of one part's exponent."""
+            """Return the squared error after a change of one part's exponent."""
             changed = [*exponents]
             changed[part_number] = exponent
             return _error_of_blocks(problem, _join_parts(parts, changed), problem.workload)

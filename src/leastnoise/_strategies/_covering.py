@@ -595,7 +595,7 @@ def design_seconds(workload: Workload) -> float:
 
 
 def designed_strategy(
-    strategy_name: str, workload: Workload, along: Mapping[str, Factor]
+    strategy_name: str, workload: Workload, fitted_factors: Mapping[str, Factor]
 ) -> Strategy:
     """Return the best covering tables, given a strategy along each attribute.
 
@@ -604,11 +604,13 @@ def designed_strategy(
     domain = workload.domain
     if len(workload.attributes) < 2:
         # Nothing to combine.
-        return weighted_strategy(strategy_name, workload, along, workload.tables, 1)
+        return weighted_strategy(strategy_name, workload, fitted_factors, workload.tables, 1)
     requested_tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
-        factors = {axis: factor_along(domain, axis, along) for names in sets for axis in names}
+        factors = {
+            axis: factor_along(domain, axis, fitted_factors) for names in sets for axis in names
+        }
         closure, coefficient = residual_coefficients(workload.of(measure), factors)
         shape = tuple(max(2, round(kappa)) for kappa in closure.shape)
         design = _cached_design(
@@ -631,7 +633,7 @@ def designed_strategy(
             share * weight / norm for weight, norm in zip(weights, norms, strict=True)
         ]
     return weighted_strategy(
-        strategy_name, workload, along, requested_tables, 1, start_weights=start
+        strategy_name, workload, fitted_factors, requested_tables, 1, start_weights=start
     )
 
 

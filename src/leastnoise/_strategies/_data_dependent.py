@@ -236,7 +236,7 @@ _LIGHT_NARROW = 2.0
 def plane_regime(
     partition_cost: Exact, epsilon: Exact, cells: int, *, is_narrow: bool = False
 ) -> tuple[str, int]:
-    """Return the name of the grid's regime, and its number of blocks.
+    """Return whether the grid is "fixed" or of "blocks", and how many blocks.
 
     The regime is "fixed", or "blocks" with the number of blocks of the first round. Except for
     ``partition_cost``, the arguments are public numbers.
@@ -300,7 +300,7 @@ def divide_parts(
     *,
     is_narrow: bool = False,
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of parts and groups, and whether blocks are deep.
+    """Return the starts of parts and of groups, and flags of deep blocks.
 
     Parts and groups are the fine and the coarse layer of blocks in the grid's second round. The
     first pair of arrays has the starts of the parts and of the groups. For each part and each

@@ -181,7 +181,7 @@ def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """Return the total error from a unit variance in Fourier coefficients.
+    """Return the squared error from unit variance, by Fourier coefficients.
 
     The keys are pairs of a measure and a set of attributes.
     """
@@ -207,7 +207,7 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _coefficient_noise_errors(operator: Operator) -> tuple[float, float]:
-    """Return the errors from unit noise in the constant and other coefficients.
+    """Return squared errors from unit noise in constant and other coefficients.
 
     The first error is for the constant coefficient along an attribute, and the second is the mean
     over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.

@@ -147,7 +147,7 @@ def _is_one_way(product: Product) -> bool:
 def _measured_partition(
     workload: Workload, name: str, products: Sequence[Product], one_way: Sequence[Product]
 ) -> Operator | None:
-    """Return the cells or groups that answer all queries on an attribute.
+    """Return the cells or groups that answer all queries on an attribute, or None.
 
     The partition has groups only if no table of several attributes contains the attribute, because
     such tables have cells.
@@ -348,7 +348,7 @@ def _error_function(
     variances: LargeScaleVariances,
     other_strategy: Strategy,
 ) -> Errors:
-    """Return a function that maps the parts' squared weights to the error."""
+    """Return a function from the parts' squared weights to error and gradient."""
     counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
     factors = {name: tables[name].factor for names in groups for name in names}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
@@ -387,7 +387,7 @@ def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
     """Extend an error function by one more part, for all sums."""
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the total error with sums, and minus its gradient."""
+        """Return the total squared error with sums, and minus its gradient."""
         of_counts, gain = errors(squares[:-1])
         if not squares[-1] > 0:
             return math.inf, np.zeros_like(squares)

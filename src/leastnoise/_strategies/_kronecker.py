@@ -177,7 +177,7 @@ def _part_strategy(
 
 
 def _weighted_queries(
-    workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
+    workload: Workload, attribute: str, fitted_factors: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
     """Return the weighted queries along one attribute.
 
@@ -192,7 +192,7 @@ def _weighted_queries(
         for name, operator in zip(product.attributes, product.operators, strict=True):
             # Scaled to privacy cost 1, because the coefficients of strategies may have any size.
             if name != attribute:
-                factor = factor_along(workload.domain, name, along)
+                factor = factor_along(workload.domain, name, fitted_factors)
                 importance *= (
                     invert_gram(factor).total_variance(operator)
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
@@ -212,7 +212,7 @@ def _weighted_queries(
 
 
 def _certificate(workload: Workload, attribute_bounds: Mapping[str, float]) -> float:
-    """Return a lower bound on the error of Gaussian strategies.
+    """Return a lower bound on Gaussian strategies' squared error; 0 if unknown.
 
     The bounds of the attributes are combined. The result is 0 if no bound is known.
 

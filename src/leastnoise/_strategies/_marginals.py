@@ -239,7 +239,7 @@ class _GroupWeights:
     def divide_budget(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return shares at a point, and the budgets of orbits and of their tables."""
+        """Return lists by level: shares, budgets of orbits, budgets of their tables."""
         budgets = [np.ones(1)]
         shares = list[FloatArray]()
         spent = list[FloatArray]()
@@ -294,7 +294,7 @@ class _GroupWeights:
     def minimize(
         self, initial_shares: FloatArray, initial_error: float
     ) -> tuple[float, list[FloatArray]]:
-        """Minimise the error; return it and the budget of each orbit by table.
+        """Minimise the squared error; return it and the orbits' budgets by table.
 
         An orbit is a set of exchangeable groups of a level. The descent starts with equal weights
         for the groups of each table; ``initial_shares`` are their shares, and ``initial_error`` is
@@ -328,7 +328,7 @@ class _GroupWeights:
 def _weighted_table(
     level_tables: _LevelTables, block: Block, squared_weights: FloatArray
 ) -> tuple[Block, float]:
-    """Give the groups of a level integer weights; return a block and a factor.
+    """Return a block with integer weights of groups, and the size of weight 1.
 
     The block measures the groups. The weight of a group's query is the factor times the integer.
     ``squared_weights`` has the squared weight of every orbit.
@@ -349,7 +349,7 @@ def _weighted_table(
 
 
 def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Add tables greedily to the best single table, and return the weights.
+    """Add tables greedily to the best single table; return the weights or None.
 
     The result is None if no single table determines all queries.
     """

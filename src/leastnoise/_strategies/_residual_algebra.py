@@ -34,7 +34,7 @@ from leastnoise._error import AttributeSetTerms, subset_sums
 from leastnoise._families import Deadline, minimize_lbfgs, time_limit
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
-from leastnoise._workload import by_width
+from leastnoise._workload import group_by_width
 
 AttributeSet = tuple[int, ...]
 Matrix = Any  # a NumPy array, or a sparse matrix of SciPy, which is imported only when it is needed
@@ -97,7 +97,7 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
     """
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
-    return [(where, every[at]) for _, where, at in by_width(sizes)]
+    return [(where, every[at]) for _, where, at in group_by_width(sizes)]
 
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
@@ -236,7 +236,7 @@ is infinite if the weights do not determine all queries."""
 
 
 def diagonal_errors(matrix: Matrix, coefficients: FloatArray) -> Errors:
-    """Return the error as a function of theta^2: sum(c / (K theta^2)).
+    """Return the squared error as a function of theta^2: sum(c / (K theta^2)).
 
     The sum is over the residual spaces with c > 0.
     """
@@ -253,7 +253,7 @@ def diagonal_errors(matrix: Matrix, coefficients: FloatArray) -> Errors:
         transposed = rows.T
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error and minus its gradient at squared weights."""
+        """Return the squared error and minus its gradient at squared weights."""
         eigenvalue = np.asarray(rows @ squares)
         if not bool(np.all(eigenvalue > 0)):
             return math.inf, np.zeros_like(squares)
@@ -271,7 +271,7 @@ def scale_to_cost_one(theta: FloatArray, costs: FloatArray, norm: int) -> FloatA
 def improve_weights(
     theta: FloatArray, errors: Errors, costs: FloatArray, norm: int, steps: int
 ) -> FloatArray:
-    """Improve weights by fixed-point steps that never increase the error.
+    """Improve weights by fixed-point steps that never increase the squared error.
 
     A weight of 0 stays 0.
     """
@@ -289,7 +289,7 @@ def improve_weights(
 
 
 def scaled_error(budget_shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
-    """Return the error of budget shares at cost 1, and its gradient.
+    """Return the squared error of budget shares at cost 1, and its gradient.
 
     Each weight is assumed to have unit cost.
     """
@@ -305,7 +305,7 @@ def scaled_error(budget_shares: FloatArray, errors: Errors, norm: int) -> tuple[
 def least_error(
     errors: Errors, costs: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the table weights with the least error after recovery.
+    """Return the table weights with the least squared error after recovery.
 
     Recovery is by least squares. The weights are found by descent. A weight of 0 stays 0.
     """
@@ -322,7 +322,7 @@ def least_error(
     largest = (theta * costs).max()
 
     def of_shares(squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error of budget shares, and its gradient."""
+        """Return the relative error of squared budget shares, and minus its gradient."""
         every = np.zeros_like(theta)
         every[used] = squares
         error, gain = errors(every / costs**2)

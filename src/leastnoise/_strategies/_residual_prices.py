@@ -82,7 +82,7 @@ def _squared_norms(spaces: Iterable[Sequence[int]], sizes: FloatArray) -> FloatA
 
 
 def _bound_in_cells(privacy: Privacy, view: Privacy) -> PerCellBound | None:
-    """Return the bound on a unit's rows in cells that is valid for the spaces.
+    """Return the bound on a unit's rows in cells that the spaces allow, or None.
 
     Usually this is the bound of the plan. For a count of units in larger cells, the result is the
     bound in the larger cells.
@@ -132,7 +132,7 @@ class _SpacePairs:
         return self.errors[self.index_of_space] / squares[self.index_of_space] ** 2
 
     def _error(self, rows_of_unit: float, max_rows: int, max_rows_in_cell: int) -> float:
-        """Return the least error at cost 1 for units with some number of rows."""
+        """Return the least squared error at cost 1 for units with some number of rows."""
         squares = self._best_squares(rows_of_unit, max_rows, max_rows_in_cell)
         error = float((self.errors[self.index_of_space] / squares[self.index_of_space]).sum())
         without, along = squares

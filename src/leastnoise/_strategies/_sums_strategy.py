@@ -404,7 +404,7 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     return np.asarray(rows / limits)
 
 
-def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
+def integer_rows(real_rows: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
     """Return rows as integer coefficients, and their row weights.
 
     Each row uses as many bits as possible without overflow in sums of 2^32 records of the largest
@@ -416,8 +416,8 @@ def integer_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, 
             f"The public bounds are too large for whole coefficients: up to {int(limits.max())} "
             "units. Choose a larger unit."
         )
-    weights = np.abs(real).max(axis=1) / 2**bits
-    rounded = np.rint(real / weights[:, None]).astype(np.int64)
+    weights = np.abs(real_rows).max(axis=1) / 2**bits
+    rounded = np.rint(real_rows / weights[:, None]).astype(np.int64)
     return Dense(rounded), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(
         np.int64
     )

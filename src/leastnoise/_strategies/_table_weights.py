@@ -82,9 +82,9 @@ _MOST_ENTRIES = 2**22  # maximum number of entries of a dense query matrix; 32 M
 _LEAST_WEIGHT = 2**-20  # the least weight of a row, relative to the heaviest row
 
 
-def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
+def factor_along(domain: Domain, name: str, fitted_factors: Mapping[str, Factor]) -> Factor:
     """Return the fitted factor along an attribute, or else a factor of its cells."""
-    return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
+    return fitted_factors.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
 def joint_table(workload: Workload, measure: str | None) -> Names:
@@ -96,7 +96,7 @@ def joint_table(workload: Workload, measure: str | None) -> Names:
 
 
 def attribute_sets_with_joint(
-    workload: Workload, along: Mapping[str, Factor]
+    workload: Workload, fitted_factors: Mapping[str, Factor]
 ) -> dict[str | None, list[Names]]:
     """Return the requested attribute sets and the joint set, by measure.
 
@@ -108,7 +108,7 @@ def attribute_sets_with_joint(
         if (
             joint not in sets
             and math.prod(
-                factor_along(workload.domain, name, along).operator.rows for name in joint
+                factor_along(workload.domain, name, fitted_factors).operator.rows for name in joint
             )
             <= _MOST_JOINT
         ):
@@ -117,7 +117,7 @@ def attribute_sets_with_joint(
 
 
 def check_table_size(block: Block) -> Block:
-    """Return the block.
+    """Return the block; raise NotApplicable if its joint table is too large.
 
     Raises `NotApplicable` if the joint table is too large.
     """
@@ -182,7 +182,7 @@ def _split_sums(factor: Factor, operator: Operator) -> tuple[float, float]:
 def weighted_strategy(
     strategy_name: str,
     workload: Workload,
-    along: Mapping[str, Factor],
+    fitted_factors: Mapping[str, Factor],
     tables: Mapping[str | None, Sequence[Names]],
     norm: int,
     *,
@@ -203,7 +203,7 @@ def weighted_strategy(
     coefficients = []
     for measure, sets in tables.items():
         requested = {*chain.from_iterable(sets), *workload.used[measure]}
-        factors = {axis: factor_along(domain, axis, along) for axis in requested}
+        factors = {axis: factor_along(domain, axis, fitted_factors) for axis in requested}
         position_of = {axis: at for at, axis in enumerate(domain.names)}
         positions = []
         for names in sets:

@@ -189,7 +189,7 @@ class _MeasuredRows:
 def _round_rows(
     group: _AttributeGroup, values: FloatArray, rows: FloatArray, largest_entry: int
 ) -> _MeasuredRows:
-    """Round a group's rows to integers, and update the group's values s and r."""
+    """Round a group's rows to integers, and update the group's errors s and r."""
     rounded = balanced_rounding(rows, largest_entry)
     fine = rounded.astype(float)
     if not np.linalg.cond(fine[:, :-1] - fine[:, -1:]) < 1e7:
@@ -294,7 +294,7 @@ def _terms(
 
 
 def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
-    """Return the values s and r for contrasts that add equal noise to all cells."""
+    """Return the errors s and r for contrasts that add equal noise to all cells."""
     values = np.ones(1 + 2 * sum(len(group.operators) for group in groups))
     for group in groups:
         n = group.size
@@ -311,14 +311,14 @@ def _initial_values(groups: Sequence[_AttributeGroup]) -> FloatArray:
 def _store_rows(
     group: _AttributeGroup, values: FloatArray, tilt: FloatArray, rows: FloatArray
 ) -> None:
-    """Store s and r of a group in an array, for a tilt and rows of norm 1."""
+    """Store a group's errors from a tilt and rows of norm 1 in ``values``."""
     values[group.value_slice] = _tilt_and_contrast_errors(group.grams, tilt, rows)
 
 
 def _tilt_and_contrast_errors(
     grams: Sequence[FloatArray], tilt: FloatArray, rows: FloatArray
 ) -> FloatArray:
-    """Return each matrix's squared errors along the tilt (s) and from contrasts (r)."""
+    """Return each Gram matrix's squared error along the tilt and from contrasts."""
     values = np.empty(2 * len(grams))
     values[::2] = [tilt @ gram @ tilt for gram in grams]
     values[1::2] = contrast_variances(rows, grams)
@@ -328,7 +328,7 @@ def _tilt_and_contrast_errors(
 def _fit_tilts(
     groups: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
 ) -> dict[int, FloatArray]:
-    """Fit the best rows of each group, and update all values s and r."""
+    """Return the best rows of each group by number; update all s and r."""
     slopes = terms.gradient(values)
     curves: dict[int, _TiltCurve] = {}
     for number, group in enumerate(groups):
@@ -345,10 +345,10 @@ def _fit_tilts(
 def _best_rows(
     group: _AttributeGroup, curve: "_TiltCurve", terms: _Terms, values: FloatArray
 ) -> FloatArray:
-    """Return a group's rows at the best pull, and update its values s and r."""
+    """Return a group's rows at the best cost of the total; update its errors."""
 
     def error(index: int) -> float:
-        """Return the total squared error at one pull."""
+        """Return the total squared error at the pull with this index."""
         values[group.value_slice] = curve.values_at(index)
         return terms.error(values)
 
@@ -429,7 +429,7 @@ class _TiltCurve:
         self._close_fits: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def _fit(self, index: int) -> "_TiltFit":
-        """Return the cached fit for a pull."""
+        """Return the cached fit of tilt and rows for the pull with this index."""
         if index in self._fits:
             return self._fits[index]
         check_deadline()
@@ -446,14 +446,14 @@ class _TiltCurve:
         return self._fits[index]
 
     def values_at(self, index: int) -> FloatArray:
-        """Return the squared errors of each operator for the pull with this index.
+        """Return each operator's squared errors s and r for the pull with this index.
 
         Each operator has two values: s, from the total, and r, from the contrasts.
         """
         return self._fit(index).values
 
     def fit_closely(self, index: int) -> tuple[FloatArray, FloatArray]:
-        """Fit the tilt and the contrast rows for one pull, close to their optimum."""
+        """Return tilt and contrast rows for one pull, close to their optimum."""
         if index not in self._close_fits:
             start = self._fit(index)
             pull = float(_CANDIDATE_PULLS[index]) * self._unit

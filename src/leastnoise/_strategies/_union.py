@@ -131,7 +131,7 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function that estimates the error of a strategy for some products.
+    """Return a function from flags of products to a root of their squared error.
 
     The argument of the function has a flag for each product. Cells that are in the same queries are
     merged first. The returned errors are powers of the errors, such that the results for two tables
@@ -141,7 +141,7 @@ def _error_estimator(
 
     @cache
     def error(members: tuple[bool, ...]) -> float:
-        """Return the estimated error of the products whose flag is True."""
+        """Return a root of the squared error of the products whose flag is True."""
         selected = [
             product for product, is_member in zip(products, members, strict=True) if is_member
         ]
@@ -236,11 +236,12 @@ def _two_table_strategy(
     second = second[is_measured]
     error_factors = np.asarray(error_factors)[is_measured]
 
-    def error(share: float) -> float:
+    def error(budget_share: float) -> float:
         """Return the total squared error for a share of the budget."""
         return float(
             (
-                error_factors / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)
+                error_factors
+                / (budget_share ** (2 / norm) * first + (1 - budget_share) ** (2 / norm) * second)
             ).sum()
         )
 
@@ -256,7 +257,7 @@ def _two_table_strategy(
 
 
 def _is_made_for(workload: Workload) -> bool:
-    """Return whether the planner is meant for a workload of these tables."""
+    """Return whether a workload has several tables on few joint cells."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     return (
         len(workload.products) > 1

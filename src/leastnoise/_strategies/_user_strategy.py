@@ -117,7 +117,7 @@ def _user_strategy(user_strategy: Own, problem: PlanningProblem) -> Strategy:
     )
 
 
-def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
+def _weighted(problem: PlanningProblem, fitted_factors: Mapping[str, Factor]) -> Strategy:
     """Return the requested tables, the joint table and their best weights.
 
     If the requested tables do not determine all cells, only the joint table is measured.
@@ -128,8 +128,8 @@ def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy
         return weighted_strategy(
             OWN,
             workload,
-            along,
-            attribute_sets_with_joint(workload, along),
+            fitted_factors,
+            attribute_sets_with_joint(workload, fitted_factors),
             problem.norm,
             privacy=problem.privacy,
         )
@@ -137,7 +137,8 @@ def _weighted(problem: PlanningProblem, along: Mapping[str, Factor]) -> Strategy
         blocks = []
         for measure in workload.measures:
             factors = tuple(
-                factor_along(domain, name, along) for name in joint_table(workload, measure)
+                factor_along(domain, name, fitted_factors)
+                for name in joint_table(workload, measure)
             )
             blocks.append((Block(factors, Fraction(1), measure), 1 / domain.largest_value(measure)))
         return Strategy(OWN, tuple(blocks))

@@ -698,12 +698,14 @@ def source_page(show_page: ShowPage, language: str = "en") -> Page:
     catalogue = load_catalogue(language)
 
     def page() -> str:
+        """Return the HTML page that lists the data files in the current directory."""
         files = sorted(
             file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(file_endings())
         )
         return render_page("choosing.html", t=catalogue, files=files, folder=Path.cwd())
 
     def choose(arguments: dict[str, Any]) -> Any:
+        """Open the form for the file or database table that the user selected."""
         form = _read_form(arguments)
         if form.get("table") or form.get("connection"):
             source: Path | DatabaseTable = DatabaseTable(
@@ -737,17 +739,20 @@ def form_page(data: DataColumns, show_page: ShowPage, language: str = "en") -> P
     drafting = _FormPlanning(data, language, catalogue)
 
     def render() -> str:
+        """Return the HTML page with the empty form."""
         return render_page(
             "beginning.html", t=catalogue, data=data, **_template_values(data, catalogue)
         )
 
     def open_planning(arguments: dict[str, Any]) -> Any:
+        """Open the planning page of the saved spec."""
         path = data.folder / Path(str(arguments.get("name", ""))).name
         if path.suffix != ".toml" or not path.is_file():
             raise InputError("Save the spec first.")
         return show_page(planning_page(path, language))
 
     def change_language(arguments: dict[str, Any]) -> Any:
+        """Open the form in the requested language."""
         return show_page(form_page(data, show_page, _read_language(arguments)))
 
     return Page(

@@ -170,6 +170,7 @@ def _release_page(
     catalogue = release.options.catalogue(language)
 
     def table(body: dict[str, Any]) -> Any:
+        """Return the answers and the chart of the requested table as JSON."""
         request, measure = _read_request(body, release)
         return _table_json(
             with_labels_in(
@@ -181,6 +182,7 @@ def _release_page(
         )
 
     def total(body: dict[str, Any]) -> Any:
+        """Return the sum of the selected cells of a table as JSON."""
         cells = body.get("cells")
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
@@ -188,6 +190,7 @@ def _release_page(
         return _sum_json(explorer.sum(request, measure, cells), len(set(cells)), catalogue)
 
     def statistic(body: dict[str, Any]) -> Any:
+        """Return the chart of the requested statistic as JSON."""
         key = body.get("statistic")
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
@@ -198,9 +201,11 @@ def _release_page(
         )
 
     def in_language(other: str) -> Page:
+        """Return the same page in another language."""
         return _release_page(explorer, name, show_page, other)
 
     def choose_language(arguments: dict[str, Any]) -> Any:
+        """Open the page in the requested language."""
         other = one_of("the language", arguments.get("language"), LANGUAGES)
         if show_page is None:
             return {}

@@ -172,20 +172,22 @@ def levels_from_form(column_kind: str, field_texts: Mapping[str, str]) -> dict[s
 
 
 def _level_table(
-    way: str, level: str, level_texts: Mapping[str, str], column_texts: Mapping[str, str]
+    definition: str, level: str, level_texts: Mapping[str, str], column_texts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the spec's table for one level of an attribute.
 
     If a level is read from a file and no other file is named, the level uses the file of the
     column's codes.
     """
-    if way == "groups":
+    if definition == "groups":
         return {"groups": _parse_groups(level_texts.get("groups", ""))}
-    if way == "edges":
+    if definition == "edges":
         return {"edges": _parse_edges(level_texts.get("edges", ""))}
-    if way in {"width", "digits"}:
+    if definition in {"width", "digits"}:
         subject = message("the size of the groups {name}", name=level)
-        return {way: whole(subject, parse_number(level_texts.get(way, "")), 1, _MOST_WIDE)}
+        return {
+            definition: whole(subject, parse_number(level_texts.get(definition, "")), 1, _MOST_WIDE)
+        }
     return {
         "file": level_texts.get("file") or column_texts.get("file", ""),
         "key": level_texts.get("key") or column_texts.get("file_column", ""),

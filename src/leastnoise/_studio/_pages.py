@@ -83,6 +83,7 @@ class RequestGuard:
             return
 
         async def send_with_headers(message: Message) -> None:
+            """Send a message, with the security headers and a new session's cookie."""
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
@@ -173,6 +174,7 @@ def page_route(
     """Return a GET route that responds with the result of ``render``."""
 
     async def respond(_: Request) -> Response:
+        """Respond with the result of ``render``."""
         return response(await run_in_threadpool(render))
 
     return Route(path, respond)
@@ -220,6 +222,7 @@ def action_route(
     """
 
     async def respond(request: Request) -> Response:
+        """Carry out the action on the JSON of the request, and respond with JSON."""
         body = b""
         async for chunk in request.stream():
             body += chunk

@@ -236,7 +236,7 @@ class PlanningState:
 
     @property
     def plan_with_known_error(self) -> Plan | None:
-        """The plan, if it was computed for this draft and its error is known."""
+        """The plan if it is for this draft and its error is known, otherwise None."""
         if self.ready and self.plan is not None and self.plan.data_independent_error is not None:
             return self.plan
         return None
@@ -829,13 +829,16 @@ def planning_page(path: Path, language: str = "") -> Page:
     states_language = language or "language" in read_toml(text).get("output", {})
 
     def translate(fault: Any) -> str:
+        """Return an error message in the language of the page."""
         return planning.catalogue.translate(fault)
 
     def choose_language(arguments: Mapping[str, Any]) -> dict[str, str]:
+        """Switch the page to the requested language; return an empty JSON object."""
         planning.set_language(one_of("the language", arguments.get("language"), LANGUAGES))
         return {}
 
     def in_language(browser_language: str) -> Page:
+        """Return the page, in this language unless the spec states one."""
         if not states_language:
             planning.set_language(browser_language)
         return page

@@ -246,7 +246,7 @@ def _totals_by_subject(spec_table: Mapping[str, Any]) -> dict[str, dict[str, str
 
 
 def _subject_of_totals(entry: Mapping[str, Any]) -> str | None:
-    """Return the subject of a [[public]] entry.
+    """Return a [[public]] entry's column, level or "" for all rows; or None.
 
     The subject is a column or level such as ``store:region``, or "" for all rows. The result is
     None for totals that the page cannot show, such as those by two columns.

@@ -241,12 +241,12 @@ def _find_statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic |
             groups = groups_of(workload.domain, request.get("by", ()), "by")
             shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
             is_same = (statistic.along, statistic.at) == (groups, shares)
-            if is_same and _is_of(statistic, entry, workload.domain):
+            if is_same and _matches_entry(statistic, entry, workload.domain):
                 return statistic
     return None
 
 
-def _is_of(statistic: Statistic, entry: Mapping[str, Any], domain: Domain) -> bool:
+def _matches_entry(statistic: Statistic, entry: Mapping[str, Any], domain: Domain) -> bool:
     """Return whether a statistic has the variables and the weight of an entry."""
     variables = _requested_variables(entry[statistic.kind])
     weight = entry.get("weighted_by")
@@ -528,10 +528,12 @@ def plan_for_parent() -> None:
     """
 
     def send(reply: Mapping[str, Any]) -> None:
+        """Write a message to the parent process as a line of JSON."""
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
     def end_with_input() -> None:
+        """End this process when its standard input ends."""
         sys.stdin.read()
         signal.raise_signal(signal.SIGTERM)
 

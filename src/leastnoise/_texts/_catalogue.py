@@ -519,12 +519,14 @@ def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[A
 
 
 def make_key_axes(
-    along: Mapping[str, QuerySet], domain: Domain, labels: Labels, catalogue: Catalogue
+    query_sets: Mapping[str, QuerySet], domain: Domain, labels: Labels, catalogue: Catalogue
 ) -> tuple[Axis, ...]:
     """Return a chart axis for each key of a table or statistic."""
     axes = []
-    titles = key_headings(along, catalogue)
-    for name, (attribute, queries), axis_labels in zip(titles, along.items(), labels, strict=True):
+    titles = key_headings(query_sets, catalogue)
+    for name, (attribute, queries), axis_labels in zip(
+        titles, query_sets.items(), labels, strict=True
+    ):
         kind = domain.kind(attribute)
         label_texts = tuple(map(str, axis_labels))
         axis = _make_number_axis(name, kind, queries, label_texts)
@@ -730,10 +732,10 @@ def _period_number(label: str) -> int | None:
     return year if quarter is None else 4 * year + quarter
 
 
-def name_groups(along: Mapping[str, QuerySet], catalogue: Catalogue) -> str:
+def name_groups(query_sets: Mapping[str, QuerySet], catalogue: Catalogue) -> str:
     """Return the display names of keys as a list in one text, ``a and b``."""
     return catalogue.join_names(
-        [_name_key(name, query_set, catalogue) for name, query_set in along.items()]
+        [_name_key(name, query_set, catalogue) for name, query_set in query_sets.items()]
     )
 
 
@@ -748,15 +750,15 @@ def _name_key(attribute: str, query_set: QuerySet, catalogue: Catalogue) -> str:
     return f"{name} ({_describe_queries(query_set, catalogue)})"
 
 
-def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
+def key_headings(query_sets: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
     """Return the display headings of key columns.
 
     If there are no display names, the headings are the column names in files.
     """
     if catalogue.names.is_empty:
-        return tuple(query_set.key_along(name) for name, query_set in along.items())
+        return tuple(query_set.key_along(name) for name, query_set in query_sets.items())
     headings = []
-    for name, query_set in along.items():
+    for name, query_set in query_sets.items():
         if query_set.key_along(name) == name:
             headings.append(attribute_heading(name, catalogue))
         else:
@@ -815,7 +817,7 @@ def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
     return catalogue.names.measure(measure).name or measure
 
 
-def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue) -> str:
+def name_weighted(domain: Domain, values_name: str, weight: Measure, catalogue: Catalogue) -> str:
     """Return a phrase for weighted values, such as ``net income (weighted)``.
 
     The weight stays unnamed if it is the survey weight and no other weight occurs. The display
@@ -823,7 +825,7 @@ def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue
 
     Args:
         domain: the domain that declares the weight.
-        of: the display name of the values.
+        values_name: the display name of the values.
         weight: the measure by which the values are weighted.
         catalogue: the texts of the language, with the display names.
     """
@@ -833,9 +835,9 @@ def name_weighted(domain: Domain, of: str, weight: Measure, catalogue: Catalogue
     has_sum_name = bool(catalogue.names.measure(_find_declared_name(domain, weight) or "").sum)
     is_only_weight = weights <= {weight} and not _may_have_other_weight(domain, weight, catalogue)
     if has_sum_name and is_only_weight:
-        return catalogue.say("name_weighted_alone", of=of)
+        return catalogue.say("name_weighted_alone", of=values_name)
     weight_name = _name_declared_measure(domain, weight, catalogue)
-    return catalogue.say("name_weighted", of=of, weight=weight_name)
+    return catalogue.say("name_weighted", of=values_name, weight=weight_name)
 
 
 def _may_have_other_weight(domain: Domain, weight: Measure, catalogue: Catalogue) -> bool:

@@ -26,15 +26,15 @@ from leastnoise._workload._complete_rows import (
     term_names,
 )
 from leastnoise._workload._missing import (
-    declared,
     incomplete_attributes,
     leaves_out,
-    over,
     rows_left_out,
     table_of_all_cells,
     with_hidden,
     with_hidden_cells,
     with_hidden_groups,
+    without_hidden_cells,
+    workload_over,
 )
 from leastnoise._workload._product import (
     AttributeQueries,
@@ -42,8 +42,8 @@ from leastnoise._workload._product import (
     QueryIndex,
     Statistic,
     Target,
-    by_width,
     cell_sets,
+    group_by_width,
     index_queries,
     number_cells,
     square_measure,

@@ -116,7 +116,7 @@ def in_factor_order(measures: Sequence[str], factors: Factors) -> Factors:
 
 
 def checked_variables(
-    domain: Domain, argument: str, names: object, least: int = 1
+    domain: Domain, argument: str, names: object, minimum: int = 1
 ) -> tuple[str, ...]:
     """Check a list of names of numeric measures, and return it as a tuple.
 
@@ -124,19 +124,19 @@ def checked_variables(
         domain: the domain.
         argument: the name of the argument in messages.
         names: a list of names.
-        least: the smallest allowed number of names.
+        minimum: the smallest allowed number of names.
 
     Raises:
         InputError: the argument is not a list; a name occurs twice; there are too few or too many
             names; or a name does not belong to a measure of rows' values.
     """
     declared = [name for name, measure in domain.measures.items() if type(measure) is Measure]
-    allowed = f"{least} to {MOST_MEASURES} measures of values of rows, none twice"
+    allowed = f"{minimum} to {MOST_MEASURES} measures of values of rows, none twice"
     advice = f"Measures with clip are {', '.join(declared) or 'none'}."
     if isinstance(names, (str, Mapping)) or not isinstance(names, Sequence):
         raise refuse(argument, names, f"a list of {allowed}", advice)
     listed = tuple(names)
-    is_valid = least <= len(listed) <= MOST_MEASURES and all(name in declared for name in listed)
+    is_valid = minimum <= len(listed) <= MOST_MEASURES and all(name in declared for name in listed)
     if not is_valid or len(set(listed)) < len(listed):
         raise refuse(argument, list(listed), allowed, advice)
     return listed

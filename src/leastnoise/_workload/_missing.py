@@ -25,7 +25,7 @@ from leastnoise._workload._workload import Workload
 
 
 def with_hidden_cells(
-    workload: Workload, complete: Iterable[str] = (), decided_along: Iterable[str] = ()
+    workload: Workload, complete: Iterable[str] = (), decision_attributes: Iterable[str] = ()
 ) -> Workload:
     """Return the workload over a domain with the hidden cells that it needs.
 
@@ -33,7 +33,7 @@ def with_hidden_cells(
         workload: the queries to answer.
         complete: attributes that have no missing values; they are added to the attributes that are
             declared complete.
-        decided_along: attributes that a mechanism reads, even if no table has them.
+        decision_attributes: attributes that a mechanism reads, even if no table has them.
 
     Returns:
         The workload over a domain with hidden cells. An attribute needs a hidden cell if two
@@ -44,12 +44,12 @@ def with_hidden_cells(
     >>> with_hidden_cells(asked).domain.shape
     (3, 11, 3)
     """
-    names = incomplete_attributes(workload, complete, decided_along)
-    return over(workload, with_hidden(workload.domain, names))
+    names = incomplete_attributes(workload, complete, decision_attributes)
+    return workload_over(workload, with_hidden(workload.domain, names))
 
 
 def incomplete_attributes(
-    workload: Workload, complete: Iterable[str] = (), decided_along: Iterable[str] = ()
+    workload: Workload, complete: Iterable[str] = (), decision_attributes: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return the attributes that need a hidden cell for dropped values.
 
@@ -58,7 +58,7 @@ def incomplete_attributes(
     ('age',)
     """
     tables = Counter(chain.from_iterable(product.attributes for product in workload))
-    read = {*workload.read_attributes, *decided_along}
+    read = {*workload.read_attributes, *decision_attributes}
     taken = {*complete}
     return tuple(
         name
@@ -71,7 +71,7 @@ def incomplete_attributes(
 
 
 def leaves_out(product: Product) -> tuple[str, ...]:
-    """Return the attributes that make a table omit rows.
+    """Return the attributes whose missing values make a table omit rows.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other"))
     >>> leaves_out(ln.marginals(domain, ways=2).products[0])
@@ -90,12 +90,12 @@ def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
     return Domain(kinds, measures=domain.measures)
 
 
-def declared(domain: Domain) -> Domain:
-    """Return the domain as it was declared, without hidden cells."""
+def without_hidden_cells(domain: Domain) -> Domain:
+    """Return the domain without hidden cells, as it was declared."""
     return with_hidden(domain, ())
 
 
-def over(workload: Workload, domain: Domain) -> Workload:
+def workload_over(workload: Workload, domain: Domain) -> Workload:
     """Return the workload over a domain that differs only in its hidden cells."""
     if workload.domain is domain:
         return workload
@@ -109,7 +109,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
             operators[key] = query_set.operator(name, domain.kind(name))
         return operators[key]
 
-    def moved(product: Product) -> Product:
+    def table_over(product: Product) -> Product:
         """Return a table over the other domain."""
         of_domain = replace(product, domain=domain)
         if product.counts_groups:
@@ -118,7 +118,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
             tuple(operator(name, query_set) for name, query_set in product.along.items())
         )
 
-    return replace(workload, domain=domain, products=tuple(map(moved, workload)))
+    return replace(workload, domain=domain, products=tuple(map(table_over, workload)))
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:

@@ -81,7 +81,7 @@ def target(
     size: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Target | None:
-    """Return a table's target for a margin, a share of a size, or an RMSE.
+    """Return a table's target: a margin, a share of a size, or an RMSE; or None.
 
     The result is None if no error is stated.
     """
@@ -218,7 +218,7 @@ class Product:
         return Ranges(kind.size, positions, positions)
 
     def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
-        """Map each group of cells to the cell that holds its count of units.
+        """Map each group of cells to its cell of the unit count; None without groups.
 
         Groups are tuples of cells. The result is None if units are counted by cell, or if rows are
         counted.
@@ -470,12 +470,12 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
     widths = np.array([len(product.attributes) for product in products])
     query_numbers = np.array(all_numbers, dtype=np.int64)
     return QueryIndex(
-        tuple(along), tuple((rows, query_numbers[at]) for _, rows, at in by_width(widths))
+        tuple(along), tuple((rows, query_numbers[at]) for _, rows, at in group_by_width(widths))
     )
 
 
-def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Group rows of different lengths by their length.
+def group_by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Group rows of different lengths by their length, as indices.
 
     Yields: a length, the indices of the rows with this length, and an array of shape (rows,
     length). The array has the position of each element of these rows in the concatenation of all
@@ -725,7 +725,7 @@ class Statistic:
         """The query set that defines the groups, by attribute."""
         return dict(zip(self.by, self.groups, strict=True))
 
-    def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
+    def table_keys(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """Return the `table_key` of each table that the statistic needs."""
         if self.form.of_several:
             names = self.sum_names(domain)
@@ -799,11 +799,11 @@ def checked_statistic(
     of_measure = FORMS[kind].of_measure
     further_measures: tuple[str, ...] = ()
     if kind == "correlations":
-        of, *others = checked_variables(domain, "of", of, least=2)
+        of, *others = checked_variables(domain, "of", of, minimum=2)
         further_measures = tuple(others)
     if FORMS[kind].has_predictors:
         further_measures = checked_variables(domain, "on", on)
-        of, *_ = checked_variables(domain, "of and on", [of, *further_measures], least=2)
+        of, *_ = checked_variables(domain, "of and on", [of, *further_measures], minimum=2)
     if of_measure:
         _check_statistic_measure(domain, kind, of)
     else:

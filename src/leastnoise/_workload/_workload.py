@@ -119,7 +119,7 @@ class Workload:
             InputError: the workload does not request one of these tables.
         """
         product_of_key = {product.table_key: product for product in self.products}
-        keys = statistic.questions(self.domain)
+        keys = statistic.table_keys(self.domain)
         if not all(question in product_of_key for question in keys):
             raise InputError(
                 f"The tables that the {statistic.name} needs are not in the workload. Request the "
@@ -210,7 +210,7 @@ class Workload:
 
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
-        """The measures of the tables, None for counts, in the order of first appearance."""
+        """The measures of the tables, None for counts, in order of first appearance."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property

@@ -538,12 +538,12 @@ def plant_first_of_any_case(patch):
 
 def plant_shared_row(patch):
     """Give a row without partner the first partner of the table."""
-    of = _read.PartnerRows.of
+    find_partners = _read.PartnerRows.find_partners
     patch.setattr(
         _read.PartnerRows,
-        "of",
+        "find_partners",
         lambda self, keys: np.where(
-            (partners := of(self, keys)) < 0, min(0, len(self.times) - 1), partners
+            (partners := find_partners(self, keys)) < 0, min(0, len(self.times) - 1), partners
         ),
     )
 

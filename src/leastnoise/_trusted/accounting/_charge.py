@@ -118,7 +118,7 @@ def charge_of_budget(budget: Budget) -> Charge:
 
 
 def charge(dataset_budget: Budget, declared_budget: Budget, cost: Cost) -> Charge:
-    """Return the charge for a release: its declared budget, in the data set's terms.
+    """Return the charge of a release to the budget of a data set.
 
     Args:
         dataset_budget: the budget of the data set; its definition determines which amounts are
@@ -465,7 +465,7 @@ def share_limit(budget: Budget, fraction: Exact) -> Budget:
 
 
 def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
-    """Return the total epsilon of all releases at the budget's delta, or None.
+    """Return the total epsilon of releases at a budget's delta; None above it.
 
     The epsilon is computed after the releases, from what they were charged. If releases were chosen
     by looking at the outputs of earlier releases, they satisfy the budget. They need not satisfy

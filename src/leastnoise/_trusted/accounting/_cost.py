@@ -162,7 +162,7 @@ class Noise(Enum):
         return 2
 
     def cost(self, distance: Fraction) -> Cost:
-        """Return the cost of queries whose answers differ by a distance.
+        """Return the cost of queries, from the largest |c - c'|_p^p of neighbours.
 
         The distance is the largest ``|c - c'|_p^p`` for neighbouring tables, with p = ``norm``.
         Here c and c' are the exact answers to the two tables, divided by their noise scales.
@@ -181,7 +181,7 @@ class Noise(Enum):
 
 
 def rho_of_cost(cost: Cost) -> Fraction:
-    """Return the exact smallest rho that is known for this cost.
+    """Return the smallest rho that is proved for a cost, exactly.
 
     The result is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 

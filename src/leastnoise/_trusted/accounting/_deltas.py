@@ -206,7 +206,7 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
-    """Return an upper bound on the tail probability of the standard normal.
+    """Return an upper bound on P(N >= sqrt(x_squared)) for a standard normal N.
 
     The tail probability is the probability that a standard normal variable is at least
     ``sqrt(x_squared)``.
@@ -222,7 +222,7 @@ def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     return contexts.up.multiply(density, _enclose_mills_ratio(x_squared, contexts)[1])
 
 
-def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosure:
+def _enclose_delta(epsilon: Fraction, mu_squared: Fraction, digits: int) -> Enclosure:
     """Return lower and upper bounds on the delta of Gaussian noise.
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
@@ -230,9 +230,9 @@ def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosur
     contexts = rounding_contexts(digits)
     down = contexts.down
     up = contexts.up
-    half = square / 2
-    a_squared = (epsilon - half) ** 2 / square
-    b_squared = (epsilon + half) ** 2 / square
+    half = mu_squared / 2
+    a_squared = (epsilon - half) ** 2 / mu_squared
+    b_squared = (epsilon + half) ** 2 / mu_squared
     mills_a = _enclose_mills_ratio(a_squared, contexts)
     mills_b = _enclose_mills_ratio(b_squared, contexts)
     exp_low, exp_high = contexts.exp(-a_squared / 2)

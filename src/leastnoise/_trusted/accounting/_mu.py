@@ -165,17 +165,17 @@ def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
+def _least_gaussian_epsilon(mu_squared: Fraction, delta: Fraction) -> Fraction:
     """Return the least epsilon that mu-GDP implies at this delta, rounded up."""
-    if gaussian_is_private(Fraction(0), square, delta):
+    if gaussian_is_private(Fraction(0), mu_squared, delta):
         return Fraction(0)
     bits = 34
     epsilon = largest_accepted(
-        lambda candidate: not gaussian_is_private(candidate, square, delta),
+        lambda candidate: not gaussian_is_private(candidate, mu_squared, delta),
         bits,
-        near_gaussian_epsilon(square, delta),
+        near_gaussian_epsilon(mu_squared, delta),
     )
-    while not gaussian_is_private(epsilon, square, delta):
+    while not gaussian_is_private(epsilon, mu_squared, delta):
         epsilon *= 1 + Fraction(1, 2 ** (bits - 2))
     return epsilon
 
@@ -229,7 +229,7 @@ def largest_accepted(
 
 
 def _rank(number: Fraction, per_octave: int) -> int:
-    """Return the rank of a number among the numbers with some leading bits."""
+    """Return the rank, rounded down, on a grid of ``per_octave`` per doubling."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1
@@ -237,6 +237,6 @@ def _rank(number: Fraction, per_octave: int) -> int:
 
 
 def _number_of_rank(rank: int, per_octave: int) -> Fraction:
-    """Return the number that has a rank; the number 1 has the rank 0."""
+    """Return the grid number with a rank; the number 1 has the rank 0."""
     octave, beyond = divmod(rank, per_octave)
     return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave

@@ -18,7 +18,7 @@ class ProgressLine(ABC):
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Show another text, and start to measure its time.
+        """Show another text, and start to time the work that it names.
 
         Args:
             text: the new text.

@@ -251,7 +251,7 @@ class Domain(Immutable):
         return measures[one_of("a measure", name, measures)]
 
     def count_of(self, measure: str) -> str | None:
-        """Return the name of the measure that counts the values of another measure.
+        """Return the measure that counts the values of a measure, by name, or None.
 
         The result is None if there is no such measure; rows are then counted instead. The result is
         also None if the measure has amounts of units.

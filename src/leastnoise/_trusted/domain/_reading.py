@@ -19,7 +19,7 @@ MINUS = "\u2212"
 
 
 def attribute_name(description: str, name: object) -> str:
-    """Return the name of an attribute, measure or column.
+    """Check the name of an attribute, measure or column, and return it.
 
     Raises:
         InputError: the name is unusable.
@@ -122,7 +122,7 @@ class Reading:
 
 
 def lower_case(text: str) -> str:
-    """Convert every letter of a text to lower case.
+    """Convert letters to lower case, except those that would become two letters.
 
     Each letter is changed independently of the letters around it.
 

@@ -529,9 +529,7 @@ class Ledger:
         draw_outcome: Callable[[], Any],
         write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record a repeatable step in one transaction.
-
-        The function returns the step's outcome.
+        """Draw and record a repeatable step in a transaction; return its outcome.
 
         A repeatable step has the same outcome each time it is drawn (PROOFS-periods.md).
 
@@ -890,7 +888,7 @@ class Ledger:
         return content
 
     def _release_charge(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release.
+        """Return the charge of a release to the whole budget of this ledger.
 
         Raises an error if the privacy unit of the release differs.
         """

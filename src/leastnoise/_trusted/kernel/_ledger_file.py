@@ -514,7 +514,7 @@ def charges_of(content: LedgerContent, share: str, period: str, day: date) -> tu
 
 
 def limits(content: LedgerContent, share: str, day: date) -> Iterator[Limit]:
-    """Yield the limit of the whole budget, then the limit of a share.
+    """Yield the limit of the whole budget, then of ``share`` unless it is "".
 
     Raises:
         InputError: the ledger has no such share.

@@ -75,7 +75,7 @@ def discrete_laplace(
     unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once.
+        """Try to draw some elements; return their values, and which are accepted.
 
         Returns the values, and a mask of the accepted values.
         """
@@ -136,7 +136,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
     # All elements have one scale.
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001
-        """Draw some elements once.
+        """Try to draw some elements; return their values, and which are accepted.
 
         Returns the values, and a mask of the accepted values.
         """
@@ -214,7 +214,7 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once.
+        """Try to draw some elements; return their values, and which are accepted.
 
         Returns the values, and a mask of the accepted values.
         """
@@ -272,7 +272,7 @@ def rounded_gaussian(
     table = half_normal_table(_PARTS_OF_STD)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Draw some elements once.
+        """Try to draw some elements; return their values, and which are accepted.
 
         Returns the values, and a mask of the accepted values.
         """
@@ -370,7 +370,7 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 def _round_exactly(
     p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy
 ) -> int:
-    """Round a Gaussian draw to a number of steps exactly, modulo 2^64 (R3).
+    """Round a Gaussian draw exactly to a whole number of steps, modulo 2^64 (R3).
 
     As many digits of x are drawn as needed. The result is
     floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.

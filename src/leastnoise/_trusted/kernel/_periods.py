@@ -69,7 +69,7 @@ class ClosedPeriods:
     used: UsedRows | None = None
 
 
-def has_total_bound(measurements: Measurements, along: str) -> bool:
+def has_total_bound(measurements: Measurements, period_attribute: str) -> bool:
     """Return whether there is a separate bound on a unit's rows in all periods.
 
     In this case, the rows that a unit has used in earlier periods must be known when a period is
@@ -77,7 +77,7 @@ def has_total_bound(measurements: Measurements, along: str) -> bool:
 
     Args:
         measurements: the measurements of all periods together.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> privacy = ln.Privacy(
@@ -90,15 +90,17 @@ def has_total_bound(measurements: Measurements, along: str) -> bool:
     bound = privacy.max_per_cell
     if privacy.unit_column is None:
         return False
-    return bound is None or bound.rows * measurements.domain.cells(along) > privacy.max_rows
+    return (
+        bound is None or bound.rows * measurements.domain.cells(period_attribute) > privacy.max_rows
+    )
 
 
-def check_drawable_by_period(measurements: Measurements, along: str, late: str) -> None:
+def check_drawable_by_period(measurements: Measurements, period_attribute: str, late: str) -> None:
     """Raise if measurements cannot be drawn period by period.
 
     Args:
         measurements: the measurements of all periods together.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
         late: how rows count that arrive after their period was closed: "drop" (they do not count),
             or "arrival" (they count in the period in which they arrive).
 
@@ -121,46 +123,47 @@ def check_drawable_by_period(measurements: Measurements, along: str, late: str) 
     domain = measurements.domain
     privacy = measurements.privacy
     bound = privacy.max_per_cell
-    bounds_other_cells = bound is not None and bound.attributes != (along,)
+    bounds_other_cells = bound is not None and bound.attributes != (period_attribute,)
     if privacy.unit_column is not None and (late == "arrival" or bounds_other_cells):
         raise InputError(
             'A series whose units are named by a column must drop late rows (late = "drop"), and '
             "bound a unit's rows in all periods together (max_rows), in each of the periods of "
-            f"{along!r} (max_per_cell), or both, and in no other cells. To count late rows on "
-            "arrival, let each row be a unit."
+            f"{period_attribute!r} (max_per_cell), or both, and in no other cells. To count late "
+            "rows on arrival, let each row be a unit."
         )
     # (P2)
-    if has_total_bound(measurements, along) and any(
+    if has_total_bound(measurements, period_attribute) and any(
         isinstance(measure, UnitCount) and measure.has_groups
         for measure in domain.measures.values()
     ):
         raise InputError(
             "A series that counts units in groups of cells (levels, ranges or windows) must bound "
-            f"a unit's rows in each period of {along!r} (max_per_cell). Its bound in all periods "
-            "together (max_rows) must be at least the sum of these bounds."
+            f"a unit's rows in each period of {period_attribute!r} (max_per_cell). Its bound in "
+            "all periods together (max_rows) must be at least the sum of these bounds."
         )
     refused_measures = {
         name
         for name, measure in domain.measures.items()
-        if late != "drop" or (isinstance(measure, PerUnit) and along not in measure.attributes)
+        if late != "drop"
+        or (isinstance(measure, PerUnit) and period_attribute not in measure.attributes)
     }
     for block in measurements.blocks:
         if (
-            (along,) not in [factor.attributes for factor in block.factors]
+            (period_attribute,) not in [factor.attributes for factor in block.factors]
             or block.limits is not None
             or block.measure in refused_measures
             or block.k_norm_group is not None  # drawn for all periods together
         ):
             raise InputError(
-                f"Every measured table of a series must include the periods of {along!r} and count "
-                "rows. If late rows are dropped, it may also count the units of each period, or "
-                "sum a measure without limits. Make the plan again."
+                "Every measured table of a series must include the periods of "
+                f"{period_attribute!r} and count rows. If late rows are dropped, it may also count "
+                "the units of each period, or sum a measure without limits. Make the plan again."
             )
 
 
 def close_period(
     measurements: Measurements,
-    along: str,
+    period_attribute: str,
     late: str,
     table: Table,
     closed_before: ClosedPeriods,
@@ -173,7 +176,7 @@ def close_period(
     Args:
         measurements: the measurements of all periods together; `check_drawable_by_period` has
             accepted them.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the present rows, over the domain of the measurements.
         closed_before: the closed periods so far.
@@ -201,7 +204,7 @@ def close_period(
     """
     period = closed_before.number
     used = None
-    if has_total_bound(measurements, along):
+    if has_total_bound(measurements, period_attribute):
         used = _rows_used_after_closing(table, closed_before)
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
@@ -214,7 +217,7 @@ def close_period(
         measure, names = key
         ((attributes, counts),) = exact_marginals(table, [names], measure)
         shape = [measurements.domain.cells(name) for name in attributes]
-        axis = attributes.index(along)
+        axis = attributes.index(period_attribute)
         if period:
             tables[key] = closed_before.tables[key].copy()
         else:
@@ -229,7 +232,7 @@ def close_period(
             np.maximum(highest[: period + 1], current[: period + 1], out=highest[: period + 1])
     noise = []
     for block in measurements.blocks:
-        rows = queries_due(block, along, period)
+        rows = queries_due(block, period_attribute, period)
         numerators, denominators = (
             scales.reshape(rows.shape)[rows] for scales in row_scales(block, measurements.grid)
         )
@@ -267,7 +270,7 @@ def _rows_used_after_closing(table: Table, closed_before: ClosedPeriods) -> Used
 
 
 def answers_of_last_period(
-    measurements: Measurements, along: str, closed: ClosedPeriods
+    measurements: Measurements, period_attribute: str, closed: ClosedPeriods
 ) -> tuple[SignedArray, ...]:
     """Return the noisy answers of the last closed period.
 
@@ -275,7 +278,7 @@ def answers_of_last_period(
 
     Args:
         measurements: the measurements of all periods together.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
         closed: private.
 
     Returns:
@@ -301,7 +304,9 @@ def answers_of_last_period(
         {key: counts for key, (counts, _) in closed.tables.items()},
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
-    rows = [queries_due(block, along, closed.number - 1) for block in measurements.blocks]
+    rows = [
+        queries_due(block, period_attribute, closed.number - 1) for block in measurements.blocks
+    ]
     # Otherwise one draw would be added to several answers.
     if [int(due.sum()) for due in rows] != [*map(len, closed.noise)]:
         raise InternalError(
@@ -314,14 +319,14 @@ def answers_of_last_period(
     )
 
 
-def fingerprint_measurements(measurements: Measurements, along: str, late: str) -> str:
+def fingerprint_measurements(measurements: Measurements, period_attribute: str, late: str) -> str:
     """Return a fingerprint that identifies measurements by their answers (P4).
 
     The fingerprint covers the answers to fixed test counts, and the noise scales.
 
     Args:
         measurements: the measurements of all periods together.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
         late: "drop" or "arrival".
 
     Returns:
@@ -345,7 +350,14 @@ def fingerprint_measurements(measurements: Measurements, along: str, late: str) 
     exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
     digest = hashlib.sha256(
         repr(
-            (measurements.noise.value, measurements.grid, columns, domain.shape, along, late)
+            (
+                measurements.noise.value,
+                measurements.grid,
+                columns,
+                domain.shape,
+                period_attribute,
+                late,
+            )
         ).encode()
     )
     for index, block in enumerate(measurements.blocks):
@@ -389,14 +401,14 @@ def required_table_keys(measurements: Measurements) -> list[TableKey]:
     return list(dict.fromkeys(tables))
 
 
-def queries_due(block: Block, along: str, period: int) -> BoolArray:
+def queries_due(block: Block, period_attribute: str, period: int) -> BoolArray:
     """Return which queries of a block are drawn when a period is closed (P1).
 
     Each query is drawn in the last period for which it has a coefficient.
 
     Args:
         block: a block that has a factor on only this attribute.
-        along: the attribute whose cells are the periods.
+        period_attribute: the attribute whose cells are the periods.
         period: the number of the period, counted from 0.
 
     Returns:
@@ -408,7 +420,7 @@ def queries_due(block: Block, along: str, period: int) -> BoolArray:
     [[False, True, False]]
     """
     shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
-    axis = [factor.attributes for factor in block.factors].index((along,)) + 1
+    axis = [factor.attributes for factor in block.factors].index((period_attribute,)) + 1
     last = last_cells(block.factors[axis - 1].operator)
     return np.broadcast_to(
         (last == period).reshape([-1 if position == axis else 1 for position in range(len(shape))]),
@@ -491,7 +503,7 @@ def read_closed(file: Path, owner: str, recorded_periods: int) -> ClosedPeriods:
 
 
 def _used_rows_to_json(used: UsedRows | None) -> list[object] | None:
-    """Return the record of used rows as a JSON value."""
+    """Return the record of used rows as a JSON value; None for None."""
     if used is None:
         return None
     counts = [[name, _array_to_text(numbers)] for name, numbers in used.counts.items()]
@@ -499,7 +511,7 @@ def _used_rows_to_json(used: UsedRows | None) -> list[object] | None:
 
 
 def _used_rows_from_json(value: object, periods: int) -> UsedRows | None:
-    """Return the record of used rows from its JSON value.
+    """Return the record of used rows from its JSON value; None for None.
 
     Raises:
         ValueError, TypeError: the value has another form.

@@ -77,14 +77,14 @@ class QuantileSelection:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The largest amount by which one row changes a cell's distance (S3)."""
+        """The largest change of a cell's distance by one row, in rows (S3)."""
         return max(self.share, 1 - self.share)
 
     def scale(self, neighbour_distance: int) -> tuple[int, int]:
-        """Return the distance at which a cell passes with probability 1 / e.
+        """Return the scale of the geometric noise: numerator and denominator.
 
-        The distance is returned as a numerator and a denominator, in units of a row divided by the
-        denominator of the share.
+        A cell at a distance of one scale from the best cell passes with probability 1 / e. The
+        scale is in units of a row divided by the denominator of the share.
 
         Args:
             neighbour_distance: the number of rows by which neighbours differ.

@@ -662,7 +662,7 @@ class UnpaidSeries(Series):
 def row_allowance(
     contract: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state_file: Path | None
 ) -> RowAllowance | None:
-    """Return a handle to the number of rows that each unit may still use.
+    """Return a handle to the rows that each unit may still use; None if no limit.
 
     Args:
         contract: the contract of the series.

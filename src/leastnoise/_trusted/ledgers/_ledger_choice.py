@@ -126,10 +126,7 @@ def _open_ledger(ledger: Path, share: str) -> Ledger | None:
 
 
 def _ledger_folder(location: Any) -> list[Path]:
-    """Return a list with the folder where the ledger of a data file should be.
-
-    The list is empty for data that are not in a file.
-    """
+    """Return a list with the folder of a file's ledger; empty for other data."""
     if isinstance(location, dict):
         path = location.get("path")
     else:
@@ -387,7 +384,7 @@ def _check_can_be_created(ledger: Path) -> None:
 
 
 def read_receipt(release: Path) -> dict[str, str]:
-    """Return the receipt in a release's manifest, as a mapping of texts.
+    """Return the receipt in a release's manifest as texts; empty if it has none.
 
     The result is empty if the file is not a manifest. Entries that are not texts are left out, so
     that a damaged file cannot prevent the comparison of the other entries. Only the number of steps

@@ -179,7 +179,7 @@ def block_sums(x: Array, width: int) -> Array:
 
 
 def repeat_entries(x: Array, width: int, length: int) -> Array:
-    """Return each entry repeated ``width`` times along the first axis.
+    """Repeat each entry ``width`` times along the first axis, up to ``length``.
 
     The result is cut to its first ``length`` entries.
 
@@ -340,7 +340,7 @@ def last_cells(operator: Operator) -> IntArray:
 
 @singledispatch
 def entry_bounds(operator: Operator) -> tuple[int, int]:
-    """Return a lower bound on the entries of the matrix, and the largest |entry|.
+    """Return a lower bound on the nonzero entries, and the largest |entry|.
 
     The lower bound is at least 0 if and only if no entry is negative.
 
@@ -369,7 +369,7 @@ def _(operator: Dense) -> tuple[int, int]:
 
 @entry_bounds.register
 def _(operator: DiagonalAndRows) -> tuple[int, int]:
-    """Return the smallest entry and the largest absolute entry."""
+    """Return the least and the largest absolute entry of the diagonal and rows."""
     parts = [entry_bounds(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)
 

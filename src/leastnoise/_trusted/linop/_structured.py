@@ -46,7 +46,7 @@ class Contrasts:
 
     @property
     def squared_norms(self) -> IntArray:
-        """k (k + 1) for every row, int64 of shape (rows,)."""
+        """The squared norm k (k + 1) of every row, int64 of shape (rows,)."""
         k = np.arange(1, self.size, dtype=np.int64)
         return k * (k + 1)
 
@@ -456,15 +456,12 @@ class Nested:
 
 
 def _split_into_runs(x: Array, width: int) -> Array:
-    """Reshape the first axis of an array to columns of ``width`` entries.
-
-    The result has the shape (width, runs, ...).
-    """
+    """Reshape the first axis to consecutive blocks: (width, blocks, ...)."""
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 
 def join_runs(x: Array) -> Array:
-    """Join the runs of `_split_into_runs` again along the first axis."""
+    """Undo `_split_into_runs`: join consecutive blocks along the first axis."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
 

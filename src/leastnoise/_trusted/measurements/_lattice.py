@@ -40,7 +40,7 @@ def lattice_dimension(table_sizes: Sequence[int]) -> int:
 
 
 def count_tables(cells: int, positive: int, negative: int) -> int:
-    """Return the number of tables with total P - Q and norm at most P + Q (J2).
+    """Count the integer tables with total P - Q and L1 norm at most P + Q (J2).
 
     Args:
         cells: the number of cells of the table, at least 1.
@@ -163,7 +163,7 @@ def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int
     tables = Counter(table_sizes)
 
     def points(size: int, total: int) -> int:
-        """Return how many tables of this size have this total and a bounded norm."""
+        """Return how many tables of this size have this total and at most ``norm``."""
         if norm < total:
             return 0
         common = (norm - total) // 2
@@ -181,7 +181,7 @@ def _draw_total(table_sizes: Sequence[int], norm: int, draw_below: Below) -> int
 
 
 def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[int]:
-    """Draw a uniform table with the given total and a bounded norm (J6).
+    """Draw a uniform table with this total and norm <= total + 2 common (J6).
 
     The total is at least 0, and the norm is at most ``total + 2 * common``.
     """

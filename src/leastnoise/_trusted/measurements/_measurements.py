@@ -659,7 +659,7 @@ class Measurements:
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
-    """Return the noise scale of each query of a block, as exact fractions.
+    """Return each query's noise scale in grid steps: numerators, denominators.
 
     The scales are in multiples of 1 / grid.
 

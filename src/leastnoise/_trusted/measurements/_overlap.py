@@ -29,7 +29,7 @@ def largest_squared_change(
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
-    """Bound |sum_j v_j A_j|^2 over the vectors v_j of the cells (S5).
+    """Bound |sum_j v_j A_j|^2 over vectors v_j of cells (S5); None if too large.
 
     The column A_j of each cell is multiplied by a vector v_j of length at most 1.
 
@@ -63,7 +63,7 @@ def _squared_change_bound(
     *,
     mixed_signs: bool,
 ) -> Fraction | None:
-    """Bound the squared change of the answers by one unit (S6).
+    """Bound the squared change of answers by a unit (S6); None if too large.
 
     The result is None if the matrices are too large to be examined.
     """
@@ -143,7 +143,7 @@ def _largest_sums(rows: IntArray, weight_sum: Fraction) -> list[Fraction]:
 def _inner_products(
     factors: Sequence[Factor], cell_counts: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
-    """Return the inner products of all pairs of columns, and their denominator."""
+    """Return inner products of all columns, and their denominator, or None."""
     shape = tuple(cell_counts.values())
     cells = math.prod(cell_counts.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
@@ -171,7 +171,7 @@ def _cell_shape(factor: Factor, cell_counts: Mapping[str, int]) -> tuple[int, ..
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return inner products of a factor's columns, with rows over their scales.
+    """Return inner products of a factor's columns, their denominator, or None.
 
     The rows of the factor are divided by their noise scales. The second number is the common
     divisor of the inner products. The result is None if the numbers are too large.

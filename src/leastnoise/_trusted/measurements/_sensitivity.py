@@ -313,7 +313,7 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
 
 
 def _is_other_factor(factor: Factor) -> bool:
-    """Return whether a factor is neither cells, a total nor contrasts (S1).
+    """Return whether a factor is weighted, or not cells, total or contrasts (S1).
 
     The result is True for every factor with weights.
     """
@@ -329,7 +329,7 @@ def _all_non_negative(plan: Measurements) -> bool:
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:
-    """Return the largest norm of a column divided by scales, or a bound (M2).
+    """Return the largest |column / scales|_p^p of a cell, or a bound (M2).
 
     The norm of a cell's column is the sum of |entry / scale|^power over the measured queries; the
     result is the maximum over cells.
@@ -408,17 +408,14 @@ def _multiply_by_limits(
 
 
 def _cost_column(names: tuple[str, ...], entries: _Entries) -> _CostColumn:
-    """Return a `_CostColumn`.
-
-    The object has no array if all entries are equal.
-    """
+    """Return the `_CostColumn` of entries, without the array if all are equal."""
     low = int(entries.min())
     high = int(entries.max())
     return _CostColumn(names, Fraction(high), None if low == high else entries)
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
-    """Return the largest column sum of a factor, and all sums if they differ.
+    """Return the largest column sum of a factor; and all sums, or None if equal.
 
     A column sum is the sum over the factor's rows of |entry * weight / norm|^power.
 
@@ -532,7 +529,7 @@ _Amounts: TypeAlias = tuple[str | None, Limits | None, bool]  # measure, limits 
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Yield the forms of S1 that add up to the squared change of a block.
+    """Yield a block's forms of S1: (attributes, other factors, coefficient).
 
     A form is the product of a coefficient, the cells of some of the named attributes, and other
     factors.
@@ -669,7 +666,7 @@ def squared_shift_of_spread_rows(plan: Measurements, bound: PerCellBound) -> Fra
 def _largest_spread_form(
     apart: Fraction, together: Fraction, rows: int, rows_in_cell: int
 ) -> Fraction:
-    """Return the maximum of apart * q(s) + together * s^2 for s <= rows (S3).
+    """Return the largest apart * q(s) + together * s^2 for s <= rows (S3).
 
     Here q(s) is the largest sum of squared cell counts of s rows, if a cell has at most
     ``rows_in_cell`` rows.
@@ -693,7 +690,7 @@ def _largest_squared_rows(rows: int, rows_in_cell: int) -> int:
 def shift_bound_by_cell(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Bound |shift|_p^p by the changes of a unit's rows in each cell (S5).
+    """Bound |shift|_p^p by a unit's changes in each cell (S5); None if too large.
 
     The bound adds up the changes by the unit's rows in each cell.
 
@@ -795,7 +792,7 @@ def _laplace_shift_by_cell(
 
 
 def _factors_on_bound(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on the attributes of a bound on rows in a cell.
+    """Return a block's factors on the attributes of a bound, or None.
 
     The result is None if one of these factors has other attributes too.
     """
@@ -840,7 +837,7 @@ def _fraction_root_up(square: Fraction) -> Fraction:
 
 
 def _squared_column_norm(factor: Factor, *, replaced: bool) -> Fraction:
-    """Return the largest squared norm of the columns of a factor (S4).
+    """Return a factor's largest squared column norm, doubled for two signs (S4).
 
     For replaced rows, the result is twice this norm if columns may have opposite signs.
     """
@@ -914,7 +911,7 @@ def _attribute_classes(
     forms: Mapping[_FormKey, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Assign a kind to each attribute, to merge similar sets of attributes (R4).
+    """Assign each attribute to a class for merging attribute sets (R4), or None.
 
     Two sets of attributes are merged if they have the same number of attributes of each kind. Kinds
     are names, numbers of cells or bit lengths of these numbers. The first of these three that
@@ -976,7 +973,7 @@ def _bounds_by_agreement(
 
 @lru_cache(maxsize=256)
 def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Bound the norm and the distance of the columns of a product (R5).
+    """Return bounds on the norm and the distance of a product's columns (R5).
 
     The first bound is on the norm of a column of a product of factors. The second bound is on the
     distance of two of its columns.
@@ -991,7 +988,7 @@ def _norm_and_distance(factors: frozenset[Factor], power: int) -> tuple[int, int
 
 
 def _column_bounds(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Bound the norm, the common part and the distance of columns (R5).
+    """Return bounds on norm, common part and distance of columns (R5).
 
     Three numbers are returned: the largest norm, a lower bound on the common part of two columns,
     and a bound on the distance of two columns.

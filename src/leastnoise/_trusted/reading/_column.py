@@ -288,7 +288,7 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 def distinct(
     data: Array | Sequence[object],
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """Return the distinct values, and the index of each entry among them.
+    """Return the distinct values and each entry's index, or all values and None.
 
     The indices are None if the values are listed in the order of the rows.
 
@@ -453,7 +453,7 @@ Part = Callable[[], Chunk[Column]]
 
 
 def _part_of(chunk: Chunk[Column]) -> Part:
-    """Return a function that takes no arguments and returns a chunk."""
+    """Return a function without arguments that returns the chunk."""
     return lambda: chunk
 
 

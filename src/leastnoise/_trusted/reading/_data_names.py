@@ -42,7 +42,7 @@ def source_location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """Return the default name under which a ledger records a data set.
+    """Return a data set's default name in ledgers; None for a data frame.
 
     The result is None for data without a name.
 

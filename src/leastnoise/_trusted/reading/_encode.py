@@ -248,7 +248,7 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
     else:
         clock = zoneinfo.ZoneInfo(clocked.zone)
 
-    def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
+    def cells_of_times(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
         """Return the cells of times; times with a zone are converted to local time."""
         is_outside = seconds == NO_DAY
         if clock is None:
@@ -259,28 +259,30 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
 
     read_time = time_reader(clocked, rule.reading)
 
-    def of_values(values: Sequence[object]) -> IntArray:
+    def encode_values(values: Sequence[object]) -> IntArray:
         """Encode Python values one by one."""
         times = [read_time(value) for value in values]
         pairs = [time or (NO_DAY, False) for time in times]
         seconds = np.array([second for second, _ in pairs], dtype=np.int64)
         zoned = np.array([utc for _, utc in pairs], dtype=np.bool_)
-        return place(seconds, zoned, np.array([time is None for time in times], dtype=np.bool_))
+        return cells_of_times(
+            seconds, zoned, np.array([time is None for time in times], dtype=np.bool_)
+        )
 
-    others = by_value(of_values)
+    others = by_value(encode_values)
     counted_in = clocked.counted_in
 
-    def of_numbers(numbers: Array, _: BoolArray) -> IntArray:
+    def encode_numbers(numbers: Array, _: BoolArray) -> IntArray:
         """Encode numbers that count days or parts of a second."""
         doubles = numbers.astype(np.float64)
         seconds = counted_seconds(doubles, str(counted_in))
         zoned = np.full(len(seconds), is_counted_in_utc(str(counted_in)))
-        return place(seconds, zoned, np.isnan(doubles))
+        return cells_of_times(seconds, zoned, np.isnan(doubles))
 
     if counted_in is None:
         number_encoder = None
     else:
-        number_encoder = _number_encoder(of_numbers, rule.reading, others)
+        number_encoder = _number_encoder(encode_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
         """Encode a column of dates and times."""
@@ -290,7 +292,9 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
                 return others(column)
             return number_encoder(column)
         missing = np.isnat(np.asarray(column.data))
-        return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
+        return column.rows(
+            cells_of_times(seconds, np.full(len(seconds), column.zoned), missing), rule.null
+        )
 
     return encode
 
@@ -298,49 +302,49 @@ def _time_encoder(rule: Rule, clocked: TimeRule) -> Encoder:
 def _number_encoder(
     cells_of: Callable[[Array, BoolArray], IntArray],
     reading: Reading,
-    of_others: Encoder | None = None,
+    other_encoder: Encoder | None = None,
 ) -> Encoder:
     """Return a function that reads a column's values as numbers and encodes them.
 
     The function reads arrays of numbers as a whole. The function reads other values one by one, or
-    passes them to ``of_others``.
+    passes them to ``other_encoder``.
     """
     read = number_reader(reading)
     nulls = null_numbers(reading)
 
-    def of_read(numbers: Sequence[float | None]) -> tuple[Array, BoolArray]:
-        """Return numbers as doubles, and a mask of the entries that are not numbers."""
+    def to_doubles(numbers: Sequence[float | None]) -> tuple[Array, BoolArray]:
+        """Return numbers as doubles (0 for None), and a mask of the Nones."""
         is_outside = np.array([value is None for value in numbers], dtype=np.bool_)
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
         return known, is_outside
 
-    def of_known(known: Array, is_outside: BoolArray) -> IntArray:
-        """Encode an array of numbers."""
+    def encode_numbers(known: Array, is_outside: BoolArray) -> IntArray:
+        """Replace nulls in an array by NaN, in place, and encode the numbers."""
         known[np.isin(known, nulls) & ~is_outside] = np.nan
         return cells_of(known, is_outside)
 
-    def of_values(values: Sequence[object]) -> IntArray:
+    def encode_values(values: Sequence[object]) -> IntArray:
         """Read values one by one as numbers, and encode them."""
-        return of_known(*of_read([read(value) for value in values]))
+        return encode_numbers(*to_doubles([read(value) for value in values]))
 
-    def of_texts(texts: DistinctTexts) -> IntArray:
+    def encode_texts(texts: DistinctTexts) -> IntArray:
         """Read texts as numbers, and encode them."""
         known = plain_decimals(texts)
         strange = np.zeros(len(known), dtype=np.bool_)
         positions = np.flatnonzero(np.isnan(known))
         values = texts.array.take(arrow_words(positions.astype(np.uint64))).to_pylist()
-        known[positions], strange[positions] = of_read([read(value) for value in values])
-        return of_known(known, strange)
+        known[positions], strange[positions] = to_doubles([read(value) for value in values])
+        return encode_numbers(known, strange)
 
-    others = of_others or by_value(of_values)
-    missing = int(of_values([None])[0])
-    reads_decimals = of_others is None and _reads_plain_decimals(reading)
+    others = other_encoder or by_value(encode_values)
+    missing = int(encode_values([None])[0])
+    reads_decimals = other_encoder is None and _reads_plain_decimals(reading)
 
     def encode(column: Column) -> IntArray:
         """Encode a column of any type."""
         data = column.data
         if reads_decimals and isinstance(data, DistinctTexts) and len(data) >= _MANY_TEXTS:
-            return column.rows(of_texts(data), missing)
+            return column.rows(encode_texts(data), missing)
         # A float32 counts as the decimal that it prints as, so its distinct values are read one by
         # one; a date is not a number.
         if not isinstance(data, np.ndarray) or not (

@@ -132,7 +132,7 @@ class Engine:
                 .where(*_inside_domain(request))
             )
         if rows is not None and counts_units:
-            rows = _with_worth(rows, request)
+            rows = _with_unit_amounts(rows, request)
         # A sum beyond 64 bits would make the engine fail, and the failure would depend on a row.
         # Sums over 2^32 rows stay below 2^62, because `Measure` limits amounts to less than 2^30.
         cells = sum(math.prod(request.rules[name].size for name in cover) for cover in covers)
@@ -183,7 +183,7 @@ class Engine:
         second_columns: Sequence[str],
         reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
-        """Return the engine of this table left-joined with a second table (E10).
+        """Return the engine of this table left-joined with a second, or None (E10).
 
         A row gets the columns of its partner, a row of the second table.
 
@@ -200,6 +200,7 @@ class Engine:
 
         @contextmanager
         def session(description: str) -> Iterator[Run]:
+            """Open the sessions of both engines, and yield a function that runs queries."""
             # The relation of a source may exist only while its session is open.
             with other.session(description), self.session(description) as run:
                 yield run
@@ -254,7 +255,7 @@ class Engine:
     def _kept_and_cut(self, rows: exp.Select, request: CountRequest) -> dict[str, tuple[int, int]]:
         """Query the counted amount and the cut amount of each total of units (E8).
 
-        ``rows`` must have the columns that `_with_worth` adds.
+        ``rows`` must have the columns that `_with_unit_amounts` adds.
         """
         amounts: dict[str, tuple[int, int]] = {}
         for number, (name, measure) in enumerate(request.sums.items()):
@@ -339,7 +340,7 @@ class Engine:
     def _bounded_rows(
         self, request: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
-        """Return the query of the encoded rows that count for their units.
+        """Return the query of the encoded rows that count for their units, or None.
 
         Rows outside the domain are included.
 
@@ -479,7 +480,7 @@ class Engine:
         return _with_flag(rows, "counts", counts)
 
 
-def _with_worth(rows: exp.Select, request: CountRequest) -> exp.Select:
+def _with_unit_amounts(rows: exp.Select, request: CountRequest) -> exp.Select:
     """Add a column ``wi`` with the amounts of units, for each measure i (E12).
 
     In each cell, one row represents the unit. In this row, the column has the amount of the unit;
@@ -580,7 +581,7 @@ def _unit_key(engine: Engine, name: str, reading: Reading) -> Expression | None:
 
 
 def _unreadable(request: CountRequest, values: Mapping[str, Value]) -> Expression:
-    """Return SQL that is 1 if a measure's value is not a number, otherwise 0.
+    """Return SQL that is 1 if a value of a measure is infinite, otherwise 0.
 
     In a column of numbers, only an infinity is such a value.
     """

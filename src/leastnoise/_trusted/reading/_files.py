@@ -103,7 +103,7 @@ _NAME_START = r'(?:^|%s)"'
 
 
 def split_line(line: bytes, delimiter: bytes, most_fields: int = LONGEST) -> list[bytes] | None:
-    """Split a line of a CSV file into its unquoted fields.
+    """Split a CSV line into its unquoted fields; None if it is not a record.
 
     The result is None if the line is not a record: its quotes are wrong, or it has more than
     ``most_fields`` fields.

@@ -70,7 +70,7 @@ _ARROW = {
 
 
 def open_frame(frame: Any) -> Source | None:
-    """Open a data frame of any supported library as a `Source`.
+    """Open a data frame as a `Source`; None if its library is not supported.
 
     Only the schema is read. The frame may be eager or lazy, of pandas, Polars, PyArrow, Ibis or
     narwhals.

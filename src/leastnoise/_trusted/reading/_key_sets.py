@@ -39,10 +39,10 @@ class KeySet(Protocol):
         """The memory that the waiting byte strings take, in bytes."""
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places, shape (waiting,)."""
+        """Store the waiting byte strings; return their numbers, shape (waiting,)."""
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings, ordered by place."""
+        """Return the stored byte strings, in the order of their numbers."""
 
 
 class WordSet:
@@ -80,7 +80,7 @@ class WordSet:
         return len(words)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places, shape (waiting,)."""
+        """Store the waiting byte strings; return their numbers, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = [arrow_words(words) for words in self._waiting]
@@ -91,7 +91,7 @@ class WordSet:
         return positions
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings, ordered by place."""
+        """Return the stored byte strings, in the order of their numbers."""
         return map(bytes, word_texts(self._stored))  # type: ignore[arg-type]  # of byte strings
 
 
@@ -136,7 +136,7 @@ class PairSet:
         return len(pairs.first)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places, shape (waiting,)."""
+        """Store the waiting byte strings; return their numbers, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         before = len(self)
@@ -150,13 +150,13 @@ class PairSet:
         )
         stored = _first_pairs(pairs, positions)
         if not _are_equal(pairs, stored, positions):  # different pairs have the same hash
-            positions = places_by_sorting(pairs)
+            positions = number_pairs_by_sorting(pairs)
             stored = _first_pairs(pairs, positions)
         self._stored = stored
         return positions[before:]
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings, ordered by place."""
+        """Return the stored byte strings, in the order of their numbers."""
         for first, later_words in zip(
             self._stored.first, word_texts(self._stored.rest), strict=True
         ):
@@ -199,7 +199,7 @@ class TextSet:
         return len(texts)
 
     def store(self) -> Numbers:
-        """Store the waiting byte strings, and return their places, shape (waiting,)."""
+        """Store the waiting byte strings; return their numbers, shape (waiting,)."""
         if not self._waiting:
             return np.zeros(0, dtype=np.int32)
         waiting = self._waiting
@@ -208,7 +208,7 @@ class TextSet:
         return positions
 
     def keys(self) -> Iterable[bytes]:
-        """Return the stored byte strings, ordered by place."""
+        """Return the stored byte strings, in the order of their numbers."""
         return [] if self._stored is None else self._stored.to_pylist()
 
 
@@ -227,7 +227,7 @@ def hash_word_pairs(pairs: WordPairs) -> Words:
     return mixed
 
 
-def places_by_sorting(pairs: WordPairs) -> Numbers:
+def number_pairs_by_sorting(pairs: WordPairs) -> Numbers:
     """Number the distinct pairs exactly, in order of their first appearance.
 
     The pairs are compared by sorting them. The place of each pair is returned. The first pair has
@@ -236,7 +236,7 @@ def places_by_sorting(pairs: WordPairs) -> Numbers:
     >>> pairs = WordPairs(
     ...     np.array([7, 5, 7], dtype=np.uint64), np.array([1, 1, 1], dtype=np.uint64)
     ... )
-    >>> places_by_sorting(pairs).tolist()
+    >>> number_pairs_by_sorting(pairs).tolist()
     [0, 1, 0]
     """
     order = np.lexsort((pairs.rest, pairs.first))
@@ -254,7 +254,7 @@ def places_by_sorting(pairs: WordPairs) -> Numbers:
 
 
 def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
-    """Return the first pair at each place, ordered by place."""
+    """Return the first pair with each number, in the order of the numbers."""
     is_new = np.ones(len(places), dtype=np.bool_)
     highest = np.maximum.accumulate(places)
     is_new[1:] = highest[1:] > highest[:-1]
@@ -263,7 +263,7 @@ def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
 
 
 def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
-    """Return whether every pair equals the stored pair at its place."""
+    """Return whether every pair equals the stored pair of the same number."""
     return all(
         np.array_equal(words, of_stored.take(places))
         for words, of_stored in zip(pairs, stored, strict=True)
@@ -276,7 +276,7 @@ def _memory_of_pairs(pairs: WordPairs) -> int:
 
 
 def _places_of(stored: Any, waiting: Sequence[Any]) -> tuple[Numbers, Any]:
-    """Return the place of each new value among the distinct values, and the latter.
+    """Return the index of each new value, and the distinct values it refers to.
 
     Args:
         stored: an Arrow array of the distinct values that are stored already, whose places do not

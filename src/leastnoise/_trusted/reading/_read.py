@@ -665,10 +665,7 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
 
 
 def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
-    """Return a mask of the encoded rows that are in a published table.
-
-    The result is None if all encoded rows are in a published table.
-    """
+    """Return a mask of the rows in a published table; None if all rows are."""
     if not tables:
         return None
     in_table = []
@@ -1258,10 +1255,10 @@ def joined_source(
             return
         partners = PartnerRows(second, joined.second_key, second_encoders, joined.reading)
         mine = [pair for pair in encoders if pair[0] in first.names]
-        keys = (joined.first_key, partners.of)
+        keys = (joined.first_key, partners.find_partners)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours = iter(cells)
-            theirs = iter(partners.beside(partner))
+            theirs = iter(partners.codes_of_partners(partner))
             columns = [next(ours if name in first.names else theirs) for name, _ in encoders]
             yield Chunk(rows, columns, malformed)
 
@@ -1356,10 +1353,10 @@ class PartnerRows:
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 
-    def of(self, key_column: Column) -> IntArray:
+    def find_partners(self, key_column: Column) -> IntArray:
         """Return the position of each row's partner, or `NONE` or `SEVERAL`."""
         return self._row[self._find(key_column)]
 
-    def beside(self, partners: IntArray) -> list[IntArray]:
+    def codes_of_partners(self, partners: IntArray) -> list[IntArray]:
         """Return the second table's codes for rows with these partners, or nulls."""
         return [column[np.maximum(partners, -1)] for column in self._columns]

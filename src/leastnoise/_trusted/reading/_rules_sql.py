@@ -173,7 +173,7 @@ class Value:
 
 
 def prepare_value(rule: Rule, value: Value) -> Value | None:
-    """Return SQL for a value in the form that the rule's table compares.
+    """Return SQL for a value in the form that the rule's table compares, or None.
 
     A query computes this form first, because the expression of the cell uses it several times. The
     result is None if rows must be read.
@@ -189,7 +189,7 @@ def prepare_value(rule: Rule, value: Value) -> Value | None:
         return None
     if rule.clock is not None:
         if value.content in {"day", "stamp", "instant"}:
-            return _on_the_clock(rule.clock, value)
+            return _local_microseconds(rule.clock, value)
         # An infinity is not a time, so it must not be clipped to the first or last day.
         has_number = value.content == "integer" or (value.content == "double" and not rule.clip)
         if has_number:
@@ -344,7 +344,7 @@ def _key_text(
     value: Value,
     is_valid_text: Callable[[Expression], Expression] | None,
 ) -> Expression | None:
-    """Return SQL for the key of a value: its text, or NULL if it has no key.
+    """Return SQL for the text of a value's key, NULL if it has no key; or None.
 
     ``value`` is a text without zeros after a point; `prepare_value` makes it. The result is None if
     one of the texts that mean null has unusual characters.
@@ -459,13 +459,13 @@ def _bisect_cuts(
 
 
 def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | None:
-    """Return SQL that converts a numeric time to microseconds since 1970.
+    """Return SQL for a numeric time in microseconds since 1970, or None.
 
     The result is None if rows must be read.
     """
     if clock.counted_in is None:
         return None
-    # The limits have a margin of one day for every clock, as in `_on_the_clock`.
+    # The limits have a margin of one day for every clock, as in `_local_microseconds`.
     first = float(clock.first - 3)
     last = float(clock.last + 4)
     if is_counted_in_utc(clock.counted_in):
@@ -483,11 +483,11 @@ def _time_of_number(clock: TimeRule, value: Value, reading: Reading) -> Value | 
     column_type: ContentKind = "stamp"
     if is_counted_in_utc(clock.counted_in):
         column_type = "instant"
-    return _on_the_clock(clock, Value(column_type, it))
+    return _local_microseconds(clock, Value(column_type, it))
 
 
-def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
-    """Return SQL that converts a time to local microseconds since 1970.
+def _local_microseconds(clock: TimeRule, value: Value) -> Value | None:
+    """Return SQL for a time in local microseconds since 1970, or None.
 
     A time far before or far after the days of the attribute becomes another time on the same side.
     """
@@ -515,7 +515,7 @@ def _on_the_clock(clock: TimeRule, value: Value) -> Value | None:
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
-    """Return SQL for a measure's amount, a 64-bit integer in units.
+    """Return SQL for a measure's amount in units, a 64-bit integer, or None.
 
     The result is None if rows must be read.
 
@@ -558,7 +558,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def combined_amount(measure: Measure, amounts: Sequence[Expression | None]) -> Expression | None:
-    """Return SQL for a product or square of amounts, from SQL of the amounts.
+    """Return SQL for a product or square of amounts, from their SQL, or None.
 
     The result is None if rows must be read. Rows must be read in two cases: a factor has no SQL; or
     products are divided, because engines have no common operator for this.
@@ -609,7 +609,7 @@ def clipped(number: Expression, low: float, high: float) -> Expression:
 
 
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
-    """Return SQL for the key of a row's unit; NULL for a row without a unit (E6).
+    """Return SQL for the key of a row's unit, NULL for no unit; or None (E6).
 
     The result is None if rows must be read.
 

@@ -47,7 +47,7 @@ _WAITING_BYTES = 2**26
 
 
 def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
-    """Return the function that maps a value to the key of its unit or join (E6).
+    """Return a function from a value to its unit or join key, or None (E6).
 
     The key of a value is its string form as the reading compares it. A text that is a whole number
     followed by a point and zeros has the key of the whole number. If bytes are not text, the bytes
@@ -322,7 +322,7 @@ def key_parts(column: KeyColumn) -> KeyParts:
 
 
 def key_bytes(key: Hashable | None) -> bytes | None:
-    r"""Encode a key of `key_reader` as bytes; distinct keys get distinct bytes.
+    r"""Encode a key of `key_reader` as bytes, each distinctly; None for None.
 
     >>> key_bytes("17"), key_bytes(b"\xe9"), key_bytes(None)
     (b'17', b'\xff\xe9', None)

@@ -173,7 +173,7 @@ class Units:
         Edge cases: two keys of 64 bits are equal with probability 2^-64 for each pair. In this
             case, the earlier row comes first, and the proof above remains valid.
         """
-        units = self._open_rows()
+        units = self._units_of_open_rows()
         if is_selectable is not None:
             units = np.where(is_selectable, units, -1)
         keys = _random_keys(len(units), entropy_bytes)
@@ -183,7 +183,7 @@ class Units:
             )
         return self._within_bound(keys, max_rows, units, None) & (units >= 0)
 
-    def _open_rows(self) -> Numbers:
+    def _units_of_open_rows(self) -> Numbers:
         """Return the unit of every row; -1 for a row of a closed period."""
         units = self._unit_of_rows()
         if self._series is None:
@@ -218,9 +218,7 @@ class Units:
         )
 
     def count_period_use(self, is_counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
-        """Count the rows that each unit uses in each open period of a series.
-
-        The result is None if there is no allowance.
+        """Count each unit's rows in each open period; None outside a series.
 
         Args:
             is_counted: masks over all added rows. The mask with the key None marks the rows that
@@ -292,7 +290,7 @@ class Units:
         ... ).tolist()
         [1, 0, 1, 1, 0]
         """
-        every = self._open_rows()
+        every = self._units_of_open_rows()
         units = every[is_inside]
         keys = _random_keys(len(every), entropy_bytes)[is_inside]
         if is_selectable is not None:
@@ -440,7 +438,7 @@ class Units:
         ... )
         7
         """
-        units = self._open_rows()[is_inside]
+        units = self._units_of_open_rows()[is_inside]
         eligible = np.flatnonzero(is_selectable & (units >= 0))
         order, starts = _order_by_group(
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
@@ -574,7 +572,7 @@ def _rank_keys(keys: npt.NDArray[np.uint64], hidden_cell_counts: Array) -> npt.N
 def _group_places(
     cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Return how many groups contain each cell, and the places of these groups.
+    """Return how many groups contain each cell, and where they are counted.
 
     The place of a group is the cell that stores its count; ``places`` has the place of each group.
 
@@ -688,7 +686,7 @@ def _count_groups(group: Array, groups: int) -> IntArray:
 
 
 def _group_numbers(*groups: Array) -> Array | None:
-    """Number the combinations of several grouping criteria, for each row.
+    """Number each row's combination of groups; None if 64 bits are too few.
 
     The smallest number is -1 or 0. The result is None if there are too many combinations for 64
     bits.
@@ -886,7 +884,7 @@ def usage_table(
 def lacking_rows(
     hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
 ) -> tuple[int, ...]:
-    """Count, for each attribute, rows without a value minus other rows (E8).
+    """Return sampled rows without a value minus other ones, by attribute (E8).
 
     Args:
         hidden_cells: for each attribute that only some tables use, a mask of the used rows that are

@@ -67,11 +67,11 @@ def unless_it_raises(
     True
     """
 
-    def made(function: Callable[Given, Read]) -> Callable[Given, Read | Else]:
-        """Wrap a function."""
+    def decorate(function: Callable[Given, Read]) -> Callable[Given, Read | Else]:
+        """Return the function, changed to return the fixed result if it raises."""
 
         @wraps(function)
-        def quiet(*args: Given.args, **named: Given.kwargs) -> Read | Else:
+        def call_or_replace(*args: Given.args, **named: Given.kwargs) -> Read | Else:
             """Call the function, and return the fixed result if it raises."""
             try:
                 return function(*args, **named)
@@ -79,9 +79,9 @@ def unless_it_raises(
                 # If a private value makes it raise, the value is of another kind.
                 return otherwise
 
-        return quiet
+        return call_or_replace
 
-    return made
+    return decorate
 
 
 @unless_it_raises(False)
@@ -155,7 +155,7 @@ def null_numbers(reading: Reading) -> FloatArray:
 
 
 def text_number(reading: Reading) -> Callable[[str], float | None]:
-    """Return a function that parses a text as a number.
+    """Return a function that parses a text as a number; None if it is not one.
 
     The function returns NaN for ``nan``, and None for a text that is not a number.
 
@@ -173,7 +173,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
     has_point = reading.decimal == "."
 
     def read(form: str) -> float | None:
-        """Return the number of a text."""
+        """Return the number of a text; None if it is not a number."""
         if len(form) > MOST_NUMBER_CHARACTERS:
             return None
         if has_point and _SIMPLE.fullmatch(form):
@@ -203,7 +203,7 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
-    """Return a function that converts a value of any type to a number.
+    """Return a function that converts any value to a number; None if it cannot.
 
     The conversions are done by `number` and `text_number`.
 
@@ -344,7 +344,7 @@ def without_zeros(form: str) -> str | None:
 def changes_of_clock(
     zone: str, start: int, end: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return when a time zone's offset from UTC changes, and the offsets.
+    """Return when a zone's UTC offset changes and the offsets; None if too long.
 
     The times are UTC seconds between two bounds. The result has one more offset than times. The
     result is None for a span of over 101 years.
@@ -377,9 +377,7 @@ def changes_of_clock(
 
 
 def stamps(data: Any) -> IntArray | None:
-    """Convert NumPy time stamps to seconds since 1970, rounded down.
-
-    The result is None for other values.
+    """Convert NumPy time stamps to seconds since 1970; None for other data.
 
     >>> stamps(np.array(["1969-12-31T23:59:59.5"], dtype="M8[ms]")).tolist()
     [-1]
@@ -397,7 +395,7 @@ def stamps(data: Any) -> IntArray | None:
 
 
 def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
-    """Return a function that reads a value of any type as a time.
+    """Return a function that reads any value as a time; None for a null.
 
     Texts are read by a pattern, and numbers by their unit.
 
@@ -417,7 +415,7 @@ def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple
 
     @unless_it_raises((NO_DAY, False))
     def read(value: object) -> tuple[int, bool] | None:
-        """Return the seconds of a value, and whether they are in UTC."""
+        """Return the seconds of a value, and whether they are in UTC; None for null."""
         if is_null(value):
             return None
         if isinstance(value, (dt.date, np.datetime64)):

@@ -14,8 +14,8 @@ from leastnoise._workload._sql._column_references import ColumnReader
 from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
+    empty_condition_error,
     intersect,
-    keeps_nothing,
     merge,
     overlap,
     subtract,
@@ -180,7 +180,7 @@ class AggregateReader:
             return self._sum_or_mean(node, boxes)
         name = type(node).__name__
         read_deviations = {
-            **dict.fromkeys(_SPREAD_KINDS, self._spread),
+            **dict.fromkeys(_SPREAD_KINDS, self._variance_or_deviation),
             **dict.fromkeys(_PAIR_KINDS, self._pair),
         }
         if name in read_deviations:
@@ -215,7 +215,7 @@ class AggregateReader:
         """
         if not answers:
             names = self._columns.attribute_names(node.key.upper(), _without_measures(self, node))
-            raise keeps_nothing(node.sql("duckdb"), *names)
+            raise empty_condition_error(node.sql("duckdb"), *names)
         total = answers[0]
         for answer in answers[1:]:
             total = self.exp.Add(this=total, expression=answer)
@@ -416,8 +416,8 @@ class AggregateReader:
         dividend = self._total(node, self._weighted_answers(node, terms))
         return exp.Paren(this=exp.Div(this=dividend, expression=divisor))
 
-    def _spread(self, node: Node, boxes: Boxes) -> Node:
-        """Translate a standard deviation or a variance."""
+    def _variance_or_deviation(self, node: Node, boxes: Boxes) -> Node:
+        """Translate a standard deviation or a variance to released answers."""
         kind = _SPREAD_KINDS[type(node).__name__]
         terms = [term for term in self._terms(node, node.this, boxes) if term.is_counted]
         if len(terms) != 1 or terms[0].kind != "sum" or self._are_added_up:
@@ -503,9 +503,13 @@ class AggregateReader:
         exp = self.exp
         clause = function_name(node)
         if self._columns.is_truth(inner):
-            yield OperandTerm(Fraction(1), "rows", boxes=self._true(clause, inner, boxes))
+            yield OperandTerm(
+                Fraction(1), "rows", boxes=self._boxes_where_true(clause, inner, boxes)
+            )
             negated = exp.Not(this=exp.Paren(this=inner.copy()))
-            yield OperandTerm(Fraction(0), "rows", boxes=self._true(clause, negated, boxes))
+            yield OperandTerm(
+                Fraction(0), "rows", boxes=self._boxes_where_true(clause, negated, boxes)
+            )
             return
         multiple = self._split_multiple(inner)
         shift = self._split_shift(inner)
@@ -519,7 +523,7 @@ class AggregateReader:
             self._columns.measure(clause, inner)  # raises
 
     def _split_multiple(self, inner: Node) -> tuple[Node, Fraction] | None:
-        """Return the operand and the constant of a multiple, or None for another operand."""
+        """Return the operand and the constant of a multiple, or None."""
         exp = self.exp
         if isinstance(inner, exp.Neg):
             return inner.this, Fraction(-1)
@@ -536,7 +540,7 @@ class AggregateReader:
         return None
 
     def _split_shift(self, inner: Node) -> tuple[Node, Fraction, Fraction] | None:
-        """Return the operand of a sum with a constant, the operand's sign, and the constant.
+        """Return operand, sign and constant of a sum with a constant, or None.
 
         The result is None if neither side of the sum is a constant.
         """
@@ -554,7 +558,7 @@ class AggregateReader:
             return inner.expression, Fraction(sign), left_number
         return None
 
-    def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
+    def _boxes_where_true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
         """Intersect boxes with the rows that satisfy a condition."""
         return overlap(clause, boxes, self._columns.true_boxes(clause, node))
 

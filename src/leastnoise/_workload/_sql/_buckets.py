@@ -36,7 +36,7 @@ def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
     from sqlglot import exp
 
     floors = [floor for floor in node.find_all(exp.Floor) if not floor.args.get("decimals")]
-    lines = [_line(floor.this) for floor in floors]
+    lines = [_linear_form(floor.this) for floor in floors]
     if len({floor.sql() for floor in floors}) != 1 or lines[0] is None or lines[0][0] <= 0:
         return node
     factor, shift = lines[0]
@@ -56,18 +56,18 @@ def with_bucket_comparisons(kind: Bins | Edges, node: Node) -> Node:
     return case.when(is_any, _with_value(node, floors[0], last), copy=False)
 
 
-def _line(node: Node) -> tuple[Fraction, Fraction] | None:
+def _linear_form(node: Node) -> tuple[Fraction, Fraction] | None:
     """Parse ``factor * column + shift``; return factor and shift, or None."""
     from sqlglot import exp
 
     inner = node.unnest()
     if isinstance(inner, (exp.Cast, exp.TryCast)):
         is_float = inner.to.this in (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
-        return _line(inner.this) if is_float else None
+        return _linear_form(inner.this) if is_float else None
     if isinstance(inner, exp.Column):
         return Fraction(1), Fraction(0)
     number = constant_number(inner.args.get("expression"))
-    line = _line(inner.this) if isinstance(inner, exp.Binary) else None
+    line = _linear_form(inner.this) if isinstance(inner, exp.Binary) else None
     if number is None or line is None:
         return None
     factor, shift = line

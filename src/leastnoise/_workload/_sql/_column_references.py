@@ -11,7 +11,7 @@ from leastnoise._workload._sql._buckets import with_bucket_comparisons
 from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
-    keeps_nothing,
+    empty_condition_error,
     overlap,
     unite,
 )
@@ -105,7 +105,7 @@ class ColumnReader:
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
-        """Return the attribute of a column, and its level if it refers to one."""
+        """Return the attribute of a column, and its level or None."""
         from sqlglot import exp
 
         if not isinstance(column, exp.Column):
@@ -203,10 +203,10 @@ class ColumnReader:
         for term in terms(node):
             term_boxes = self.true_boxes(clause, term)
             if not term_boxes:
-                raise keeps_nothing(clause, *self.attribute_names(clause, term))
+                raise empty_condition_error(clause, *self.attribute_names(clause, term))
             boxes = overlap(clause, boxes, term_boxes)
         if not boxes:
-            raise keeps_nothing(clause, *self.attribute_names(clause, node))
+            raise empty_condition_error(clause, *self.attribute_names(clause, node))
         return boxes
 
     def true_boxes(

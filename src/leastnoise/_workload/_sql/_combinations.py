@@ -66,14 +66,14 @@ class LinearSum:
     factors: tuple[tuple[AnswerTerm, Fraction], ...] = ()
     shift: Fraction = Fraction(0)
 
-    def plus(self, other: "LinearSum") -> "LinearSum":
+    def add(self, other: "LinearSum") -> "LinearSum":
         """Return the sum of this and another linear combination."""
         factors = dict(self.factors)
         for term, factor in other.factors:
             factors[term] = factors.get(term, Fraction(0)) + factor
         return LinearSum(tuple(factors.items()), self.shift + other.shift)
 
-    def times(self, number: Fraction) -> "LinearSum":
+    def multiply(self, number: Fraction) -> "LinearSum":
         """Return the linear combination multiplied by a number."""
         factors = tuple((term, number * factor) for term, factor in self.factors)
         return LinearSum(factors, number * self.shift)
@@ -119,7 +119,7 @@ class CombinationSum:
     factors: tuple[tuple[Combination, Fraction], ...] = ()
     shift: Fraction = Fraction(0)
 
-    def plus(self, other: "CombinationSum") -> "CombinationSum":
+    def add(self, other: "CombinationSum") -> "CombinationSum":
         """Return the sum of this and another linear combination."""
         factors = dict(self.factors)
         for combination, factor in other.factors:
@@ -127,7 +127,7 @@ class CombinationSum:
         nonzero = tuple(item for item in factors.items() if item[1])
         return CombinationSum(nonzero, self.shift + other.shift)
 
-    def times(self, number: Fraction) -> "CombinationSum":
+    def multiply(self, number: Fraction) -> "CombinationSum":
         """Return the linear combination multiplied by a number."""
         if not number:
             return CombinationSum()
@@ -207,7 +207,7 @@ def read_combination_sum(
     inner = _without_wrapper(node)
     if isinstance(inner, exp.Neg):
         negated = read_combination_sum(inner.this, sum_of, quotient_of)
-        return None if negated is None else negated.times(Fraction(-1))
+        return None if negated is None else negated.multiply(Fraction(-1))
     if not isinstance(inner, exp.Binary):
         return None
     left = read_combination_sum(inner.left, sum_of, quotient_of)
@@ -222,15 +222,15 @@ def _apply_operator(operation: Node, left: SumType, right: SumType) -> SumType |
     from sqlglot import exp
 
     if isinstance(operation, exp.Add):
-        return left.plus(right)
+        return left.add(right)
     if isinstance(operation, exp.Sub):
-        return left.plus(right.times(Fraction(-1)))
+        return left.add(right.multiply(Fraction(-1)))
     if isinstance(operation, exp.Mul) and not left.factors:
-        return right.times(left.shift)
+        return right.multiply(left.shift)
     if isinstance(operation, exp.Mul) and not right.factors:
-        return left.times(right.shift)
+        return left.multiply(right.shift)
     if isinstance(operation, exp.Div) and not right.factors and right.shift:
-        return left.times(1 / right.shift)
+        return left.multiply(1 / right.shift)
     return None
 
 
@@ -278,7 +278,7 @@ def read_linear_sum(node: Node, sum_of: SumOf) -> LinearSum | None:
         return LinearSum(shift=number)
     if isinstance(inner, exp.Neg):
         negated = read_linear_sum(inner.this, sum_of)
-        return None if negated is None else negated.times(Fraction(-1))
+        return None if negated is None else negated.multiply(Fraction(-1))
     if not isinstance(inner, exp.Binary):
         return None
     left = read_linear_sum(inner.left, sum_of)
@@ -321,6 +321,7 @@ def _is_guard(node: Node) -> bool:
 
 
 def _is_zero(values: list[Node]) -> bool:
+    """Return whether a list consists of one literal 0."""
     return [*map(constant_number, values)] == [0]
 
 

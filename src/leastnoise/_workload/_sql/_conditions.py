@@ -35,8 +35,8 @@ EVERYTHING = (CellBox(),)
 """The boxes of a condition that keeps every row."""
 
 
-def keeps_nothing(clause: str, *names: str) -> InputError:
-    """Return the error for a condition that cannot be true."""
+def empty_condition_error(clause: str, *names: str) -> InputError:
+    """Return the error for a condition that no row can satisfy."""
     if not names:
         return InputError(f"{clause} is never true. Leave the statement out, or correct it.")
     return InputError(
@@ -45,8 +45,8 @@ def keeps_nothing(clause: str, *names: str) -> InputError:
     )
 
 
-def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
-    """Return the intersection of two boxes.
+def intersect_two(clause: str, first: CellBox, second: CellBox) -> CellBox:
+    """Return the intersection of two boxes; raise if it is empty.
 
     Raises:
         InputError: the conditions together leave no part of an attribute; the message names the
@@ -54,12 +54,12 @@ def both(clause: str, first: CellBox, second: CellBox) -> CellBox:
     """
     condition, empty_attribute = _intersection(first, second)
     if empty_attribute is not None:
-        raise keeps_nothing(clause, empty_attribute)
+        raise empty_condition_error(clause, empty_attribute)
     return condition
 
 
 def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]:
-    """Return the intersection of two boxes, and an attribute that has no cell.
+    """Return two boxes' intersection, and an attribute without cells or None.
 
     The attribute is None if the intersection contains cells of each attribute.
     """
@@ -73,14 +73,14 @@ def _intersection(first: CellBox, second: CellBox) -> tuple[CellBox, str | None]
 def intersect(
     clause: str, first: Sequence[CellBox], second: Sequence[CellBox]
 ) -> tuple[CellBox, ...]:
-    """Intersect two unions of boxes; raise if the result is empty.
+    """Intersect two unions of boxes; raise if they have no cell in common.
 
     Raises:
         InputError: no row can satisfy both conditions, or there are too many boxes.
     """
     boxes = overlap(clause, first, second)
     if not boxes and first and second:
-        both(clause, first[0], second[0])  # raises, and names an attribute
+        intersect_two(clause, first[0], second[0])  # raises, and names an attribute
     return boxes
 
 

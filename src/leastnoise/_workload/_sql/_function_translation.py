@@ -200,7 +200,7 @@ def _is_anonymous(node: Node, name: str) -> bool:
 
 
 def _truncated_time(node: Node) -> Node | None:
-    """Translate DATEADD(month, DATEDIFF(month, 0, x), 0) to DATE_TRUNC."""
+    """Return DATE_TRUNC for DATEADD(month, DATEDIFF(month, 0, x), 0), else None."""
     from sqlglot import exp
 
     if _is_anonymous(node, "DATEADD") and len(node.expressions) == 3:

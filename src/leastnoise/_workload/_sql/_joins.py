@@ -160,7 +160,7 @@ def _pairs_of_keys(
     columns: ColumnReader,
     source_joins: Sequence[JoinColumns],
 ) -> tuple[list[tuple[Node, Node]], list[Node]]:
-    """Return the pairs of equal keys in WHERE and ON, and all other conditions there."""
+    """Return pairs of equal keys in WHERE and ON, and the other conditions there."""
     where = select.args.get("where")
     conditions = []
     if where is not None:
@@ -375,7 +375,7 @@ class _JoinReader:
         return self.columns.is_attribute(source_key) and not self.columns.is_attribute(key)
 
     def _key_pair(self, term: Node) -> tuple[Node, Node] | None:
-        """Return the source's and the table's column that a condition equates."""
+        """Return source's and table's column that a condition equates, or None."""
         exp = _exp()
         alias = self.join.alias_or_name.lower()
         if not isinstance(term, exp.EQ):

@@ -53,7 +53,7 @@ def with_groups_of(select: Node, inner: Node, columns: ColumnReader) -> Node | N
 
 
 def _replace_group_columns(select: Node, definitions: Mapping[str, Node]) -> bool:
-    """Replace columns of groups by their expressions, in place; return whether that worked.
+    """Replace group columns by expressions in place; return whether that worked.
 
     Args:
         select: the outer query, which is changed.
@@ -170,7 +170,7 @@ def _written_groups(
 def _definition_of_group(
     written: Node, inner: Node, definitions: dict[str, Node], columns: ColumnReader
 ) -> tuple[Node, str] | None:
-    """Return the expression and the name of a column in GROUP BY.
+    """Return the expression and the name of a column in GROUP BY, or None.
 
     The column may be written as a position, a column or an alias; another expression has an empty
     name. The result is None for grouping sets, and for a position that does not exist.

@@ -177,7 +177,7 @@ class StatementReader:
         return self._computed_layer(select, queries)
 
     def _over_groups(self, select: Node, queries: Queries) -> ComputedQuery | None:
-        """Merge a SELECT with the one grouped query that it selects from.
+        """Merge a SELECT with the grouped query it selects from; None if impossible.
 
         Merging makes it possible to compute intervals of combinations. The result is None if the
         two cannot be merged.
@@ -203,7 +203,7 @@ class StatementReader:
     def _merged_layer(
         self, select: Node, query: NamedQuery, queries: Queries
     ) -> ComputedQuery | None:
-        """Merge a SELECT with a grouped query, and translate it.
+        """Merge a SELECT with a grouped query and translate it; None if impossible.
 
         The result is None if the two cannot be merged.
         """
@@ -464,7 +464,7 @@ class StatementReader:
         """Rewrite a SELECT so that its columns have names and joins are removed."""
 
         def tree_of(relation: Node) -> Node | None:
-            """Return the syntax tree of the query that a relation refers to."""
+            """Return the syntax tree of the query that a relation refers to, or None."""
             if not self._is_query(relation, queries):
                 return None
             return self._query_in_from(relation, queries).tree
@@ -577,7 +577,7 @@ def _safe_child(value: Any) -> Any:
 
 
 def _source_column(node: Node) -> str:
-    """Return the source column that a SELECT column shows unchanged, or None."""
+    """Return the source column that a SELECT column shows unchanged, or ""."""
     from sqlglot import exp
 
     inner = node.unalias()
@@ -750,7 +750,7 @@ def _without_star(select: Node, inner: Node) -> list[Node]:
 def _resolved(
     column: Node, relations: Mapping[str, list[OutputColumn]]
 ) -> tuple[str, int, OutputColumn] | None:
-    """Return the query in FROM that has a column, and the column's position."""
+    """Return the query in FROM that has a column, position and column; or None."""
     for name, columns in relations.items():
         if column.table and column.table.lower() != name:
             continue

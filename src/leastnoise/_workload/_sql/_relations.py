@@ -231,7 +231,7 @@ def with_joins_as_conditions(select: Node, tree_of: TreeOf) -> Node:
 
 
 def _keys_of_groups(join: Node, tree: Node) -> dict[str, Node] | None:
-    """Return the column that a join equates with each key of a grouped query."""
+    """Return the column that a join equates with each key of a query, or None."""
     from sqlglot import exp
 
     has_other_form = join.args.get("side") or join.args.get("method")

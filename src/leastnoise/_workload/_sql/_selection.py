@@ -29,9 +29,9 @@ from leastnoise._workload._sql._combinations import (
 from leastnoise._workload._sql._conditions import (
     EVERYTHING,
     CellBox,
+    empty_condition_error,
     hull,
     intersect,
-    keeps_nothing,
     merge,
     overlap,
 )
@@ -238,7 +238,9 @@ class SelectionReader:
                     continue
                 term_boxes = self.columns.true_boxes("WHERE", term)
                 if not term_boxes:
-                    raise keeps_nothing("WHERE", *self.columns.attribute_names("WHERE", term))
+                    raise empty_condition_error(
+                        "WHERE", *self.columns.attribute_names("WHERE", term)
+                    )
                 boxes = intersect("WHERE", boxes, term_boxes)
         return boxes
 
@@ -589,7 +591,7 @@ class SelectionReader:
         return None
 
     def _combination_noise(self, node: Node) -> NoiseInterval | None:
-        """Register a combination of answers, and return its interval."""
+        """Register a combination of answers, and return its interval or None."""
         combination = read_expression(node, self._answer_sum, self._answer_quotient)
         if combination is None:
             return None
@@ -786,7 +788,7 @@ class SelectionReader:
         return self._aggregates.expression(node)
 
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:
-        """Return the value of MIN, MAX or ANY_VALUE if each group has only one.
+        """Return MIN, MAX or ANY_VALUE's value if each group has only one, or None.
 
         The argument is a column with one value in each group, such as the region of a shop. In
         ORDER BY, the argument may also be the column whose ranges are the groups.
@@ -1016,7 +1018,7 @@ class SelectionReader:
 
 
 def _window_ends(window: Node) -> tuple[int | None, int | None] | None:
-    """Return the first and the last group of a window, counted from the present.
+    """Return a window's first and last group, relative to the current; or None.
 
     The result is None for other windows. The window of LAG and LEAD consists of one group. The
     window of a running SUM ends at the current group.

@@ -16,7 +16,7 @@ from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._complete_rows import in_domain_order
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
 from leastnoise._workload._sql._combinations import AnswerExpression
-from leastnoise._workload._sql._conditions import CellBox, both, keeps_nothing
+from leastnoise._workload._sql._conditions import CellBox, empty_condition_error, intersect_two
 from leastnoise._workload._sql._expression_values import UNDECIDED, ColumnParts, refused
 from leastnoise._workload._workload import (
     Workload,
@@ -285,7 +285,7 @@ class Selection:
             if placement.needs:
                 raise InputError(_missing_cells(name, placement.needs))
             if not placement.groups:
-                raise keeps_nothing("The SQL", name)
+                raise empty_condition_error("The SQL", name)
             sets[name] = group_queries(self.domain.kind(name), placement)
         return sets
 
@@ -303,7 +303,7 @@ class Selection:
 
     def condition_of(self, aggregate: Aggregate) -> CellBox:
         """Return the box of the rows that an aggregate counts."""
-        return both(f"WHERE with {aggregate.name}", self.condition, aggregate.condition)
+        return intersect_two(f"WHERE with {aggregate.name}", self.condition, aggregate.condition)
 
     @property
     def left_out(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ _SHOWN_DIGITS = 6  # of an amount that has no short exact form, as in `readable`
 
 
 def format_amount(value: Fraction, *, up: bool) -> str:
-    """Format an epsilon, delta, rho or mu squared.
+    """Format an epsilon, delta, rho or mu squared, rounded up or down.
 
     The text is exact if the exact number is short. Otherwise the text has six digits; if the amount
     is above 1, six digits after the point. Small and large amounts are rounded in the requested

@@ -57,7 +57,7 @@ def _as_float(value: Fraction) -> float:
 
 
 def _least_testing_error(epsilon: float) -> float:
-    """Return the least error of a test that tells two neighbours apart."""
+    """Return the least equal error rate of a test between neighbouring tables."""
     return math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 

@@ -145,7 +145,7 @@ class Kind(ABC):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of each further spelling, by the form in which texts are compared.
+        """The cell of each further spelling, by the spelling's normalised text.
 
         The mapping is empty if there are no further spellings.
         """
@@ -271,10 +271,7 @@ class Kind(ABC):
 
 
 def _checked_reading(reading: object) -> Reading:
-    """Return a `Reading`.
-
-    It is converted from JSON values if necessary.
-    """
+    """Return a `Reading`, converted from JSON values if necessary."""
     if isinstance(reading, Mapping):
         settings: dict[str, Any] = checked_keys(
             "reading", reading, [setting.name for setting in fields(Reading)]

@@ -60,7 +60,7 @@ def hold_run_lock(ledger: Path, reserved_bytes: int) -> Iterator[str]:
 
 
 def _lock_new_file(file: Path) -> int:
-    """Create and lock a file, and return its descriptor.
+    """Create and lock a file; return its descriptor, or -1 if it is not locked.
 
     The result is -1 if another process has removed the file meanwhile.
     """

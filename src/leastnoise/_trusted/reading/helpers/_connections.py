@@ -74,7 +74,7 @@ class _Address:
 
     @classmethod
     def of(cls, url: str) -> "_Address":
-        """Parse a URL of PostgreSQL into host, port, role and database.
+        """Parse the parts of a PostgreSQL URL; return no parts if they are uncertain.
 
         If a password has an unescaped character, a part of it could be mistaken for another part of
         the URL. If such a mistake is possible, all parts are None.
@@ -117,7 +117,7 @@ def check_scheme(url: str, name: str) -> None:
 
 
 def explain_failure(url: str, error_text: str) -> str | None:
-    """Explain which part of a URL made a connection fail, if that is known.
+    """Explain which part of a URL made a connection fail; None if unknown.
 
     Args:
         url: the URL.

@@ -216,7 +216,7 @@ class CSV:
 
     @property
     def characters(self) -> str | None:
-        """The decoding table: the character of each byte, or U+FFFE if it has none.
+        """The character of each byte, U+FFFE if it has none; None for UTF-8.
 
         None if the encoding is UTF-8.
         """
@@ -237,7 +237,7 @@ class CSV:
 
 
 def _encoding(name: object) -> str:
-    """Return the name of an encoding.
+    """Return the standard name of an encoding; raise if it is not supported.
 
     Raises:
         InputError: the encoding is not supported.
