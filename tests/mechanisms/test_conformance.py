@@ -15,7 +15,7 @@ from leastnoise._mechanisms import (
     mechanism_of,
     release_contract,
 )
-from leastnoise._plan import AdaptivePlan, Plan
+from leastnoise._plan import AdaptivePlan, Plan, Step, StepChoice
 from leastnoise._session import outcome_from_json
 from leastnoise._texts import LANGUAGES, list_sentences, load_catalogue
 from leastnoise._trusted.accounting import Privacy, PureDP, parameters_by_name
@@ -72,6 +72,40 @@ def test_adaptive_plan_is_public_and_read_back(row, budget):
     explanation = mechanism_of(plan).explain(plan)
     assert (bool(explanation.steps), explanation.expected_error is None) == (row.looks, row.looks)
     assert json.dumps([step.to_json() for step in explanation.steps])
+
+
+def list_step_keys(steps):
+    """Return the keys of the texts of steps and of their alternatives.
+
+    A step whose name has blanks, such as that of a quantile, is shown by its name.
+    """
+    keys = []
+    for step in steps:
+        if isinstance(step, StepChoice):
+            for case, case_steps in step.cases:
+                keys += [f"plan_case_{case}", *list_step_keys(case_steps)]
+        elif " " not in step.name:
+            keys.append(f"plan_step_{step.name}")
+    return keys
+
+
+@every_case
+def test_every_step_has_its_text(row, budget):
+    """The command `plan` shows the steps of a plan before anything is paid."""
+    plan = plan_of(row, budget)
+    missing = set(list_step_keys(mechanism_of(plan).explain(plan).steps))
+    missing -= {*list_sentences("en")}
+    assert not missing, (
+        f"{row.mechanism} needs the texts {sorted(missing)}. Add them to "
+        "src/leastnoise/_texts/locales/NAME.pot and to LANGUAGE/LC_MESSAGES/NAME.po."
+    )
+
+
+def test_step_without_text_is_detected():
+    budget = PureDP(1)
+    choice = StepChoice((("rare", (Step("look", budget),)),))
+    steps = (Step("counts", budget), Step("quantile 0.5 of age", budget), choice)
+    assert list_step_keys(steps) == ["plan_step_counts", "plan_case_rare", "plan_step_look"]
 
 
 @every_row

@@ -84,7 +84,7 @@ from leastnoise._session import (
     warnings_before_planning,
 )
 from leastnoise._spec import Spec, plan_bounds_searches, plan_category_searches
-from leastnoise._texts import ENGLISH, Catalogue, table_title
+from leastnoise._texts import ENGLISH, Catalogue, has_text, table_title
 from leastnoise._trusted.accounting import (
     GDP,
     ZCDP,
@@ -111,33 +111,6 @@ _NO_LOOK = (
     "more rows of a unit, which these errors do not count. Do not read the number off the data: "
     "that would be a release that nobody paid for."
 )
-_STEPS = {
-    "test": "measure how much structure the data have (the least cost of any partition)",
-    "levels": "measure blocks of several widths, and shrink the differences between them",
-    "buckets": "measure the buckets",
-    "blocks": "measure a few blocks",
-    "parts": "divide each block by its noisy count, and measure the parts and groups of parts",
-    "total": "count the rows",
-    "alone": "measure a table of each attribute",
-    "pairs": "measure pairs of attributes on bins that hold about half as many rows as their "
-    "noise, and fit a model",
-    "threes": "measure tables of three attributes on bins",
-    "independent": "measure the plan that does not look at the data",
-    "tail": "count the records in the tail, and choose the threshold of least predicted error",
-    "sums": "measure the sums of values cut at the threshold, with a strategy for that threshold",
-    "groups": "measure buckets of the number below the threshold, by group; each group adds up the "
-    "buckets that probably exceed their noise",
-    "number": "measure sums along the number, without the empty buckets; each bucket is up to 1.6 "
-    "times as high as the last",
-}
-_CASES = {  # the data that lead to each alternative
-    "independent": "no structure:",
-    "adaptive": "much structure:",
-    "blocks": "some structure:",
-    "model_bins": "cells of few rows:",
-    "model_fuller": "cells of rather few rows:",
-    "model_tables": "cells of many rows:",
-}
 
 
 @click.command(
@@ -604,15 +577,21 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
         if isinstance(step, StepChoice):
             lines.append((f"{indent}then, depending on the result, one of these:", ""))
             for case, case_steps in step.cases:
-                lines.append((f"{indent}  {_CASES.get(case, case)}", ""))
+                lines.append((f"{indent}  {_text_or_name('plan_case', case)}", ""))
                 lines.extend(_step_lines(case_steps, indent + "    "))
         else:
             shares = [
                 f"{name} = {readable(share)}"
                 for name, share in parameters_by_name(step.budget).items()
             ]
-            lines.append((indent + _STEPS.get(step.name, step.name), ", ".join(shares)))
+            lines.append((indent + _text_or_name("plan_step", step.name), ", ".join(shares)))
     return lines
+
+
+def _text_or_name(prefix: str, name: str) -> str:
+    """Return the text ``PREFIX_NAME``, or the name if it is a text already."""
+    key = f"{prefix}_{name}"
+    return ENGLISH.say(key) if has_text(key) else name
 
 
 def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
