@@ -108,7 +108,7 @@ def profile(
     """Take a first look at data without a dictionary, for a small budget.
 
     Args:
-        source: a path to .csv or .parquet files, a `DatabaseTable` or a data frame.
+        source: a path to files such as .csv or .parquet, a `DatabaseTable` or a data frame.
         epsilon: the budget of the profile.
         out: the directory to write. If it contains a stopped profile with the same arguments, that
             profile is finished.

@@ -286,8 +286,8 @@ def release(
 
     Args:
         plan: the plan, from `leastnoise.plan`.
-        source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
-            PyArrow, DuckDB or Spark table; a `DatabaseTable`; or several sources in `Joined`.
+        source: files (a path, folder or pattern) such as .csv, .csv.gz or .parquet; a table such
+            as one of pandas, Polars or Spark; a `DatabaseTable`; or several sources in `Joined`.
         ledger: the ledger of the data set, or its file; if the file does not exist, it is created
             with the plan's budget. Required unless ``seed`` is given.
         out: the directory to write, which must not exist yet. If None, nothing is written.
