@@ -360,7 +360,7 @@ ELSEWHERE = re.compile(
     r"protects(_\w+)?|about_named_rows|"
     r"size|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|"
     r"not_drawn|up_to|without|searched|computed(_aware)?|no_receipt|points|"
-    r"cite_(row|unit|change_\w+)|strategy_\w+|ledger_unit|"
+    r"cite_(row|unit|change_\w+)|strategy_\w+|plan_(step|case)_\w+|ledger_unit|"
     r"this_language|authority_code|quoted_name|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|"
     r"index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|"
     r"statement_noise_only|profile_\w+|utility_\w+|bounds_found|after(_bound|_units)?|alike|other|"
