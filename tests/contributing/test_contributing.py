@@ -17,7 +17,20 @@ import pytest
 from contributing.parts import FOLDER, Part, add_part, changed, copy_project, read_part, read_parts
 from waiting import HANGS
 
+# A part that is one thing touches at most so many files, and a fragment of the changelog. A
+# mechanism is a strategy, a procedure and several texts.
 MOST_FILES = 5
+FILES_OF_MECHANISM = 8
+# The pages of docs that describe the parts of a kind.
+PAGES = {
+    "export": {"docs/commands.md"},
+    "family": {"docs/strategies.md"},
+    "mechanism": {"docs/strategies.md", "docs/decisions/planning.md"},
+    "operator": {"docs/measurements.md"},
+    "option": {"docs/spec.md"},
+    "planner": {"docs/strategies.md"},
+    "source": {"docs/spec.md", "src/leastnoise/_trusted/reading/PROOFS-reading.md"},
+}
 # Words in the names of tests of an added part.
 ADDED = (
     "calendar",
@@ -33,6 +46,7 @@ ADDED = (
 RULES = ("test_project", "test_docs", "test_public_names", "test_trusted", "test_proofs")
 RULES += ("test_options", "catalogues", "is_tried", "row_and")
 RULES += ("bad_files", "another_form", "file_kind", "file_ending", "every_export", "missing_name")
+RULES += ("fragments", "catalogue_sentences", "step_has_its_text", "only_by_the_registry")
 RULES += ("not_one_source", "page_names", "page_of_strategies", "other_releases_lose")
 UNCHANGED = (
     "containers",
@@ -51,6 +65,8 @@ TESTED = (
     "tests/trusted/reading/test_files.py",
     "tests/trusted/reading/test_neighbours.py",
     "tests/cli/test_drafts.py",
+    "tests/cli/test_sentences.py",
+    "tests/texts/test_translations.py",
     "tests/charts",
     "tests/publication/test_exports.py",
     "tests/publication/test_format.py",
@@ -118,7 +134,24 @@ def test_examples_are_of_every_kind():
 
 @pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
 def test_part_touches_few_files(part):
-    assert len(part.touched) <= MOST_FILES
+    """An example has all files of its part: code, registry, texts, tests and pages."""
+    files = [name for name in part.touched if not name.startswith("changelog.d/")]
+    most = FILES_OF_MECHANISM if part.name == "mechanism" else MOST_FILES
+    assert len(files) <= most, files
+
+
+@pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
+def test_part_has_a_test_and_a_fragment(part):
+    assert any(name.startswith("tests/") for name in part.touched)
+    (fragment,) = (name for name in part.files if name.startswith("changelog.d/"))
+    assert re.fullmatch(r"changelog\.d/[\w-]+\.added\.md", fragment)
+
+
+@pytest.mark.parametrize("part", read_parts(), ids=lambda part: part.name)
+def test_part_has_the_pages_that_the_guide_names(part):
+    pages = {name for name in part.touched if name.startswith("docs/")}
+    pages |= {name for name in part.touched if "/PROOFS-" in name}
+    assert pages == PAGES.get(part.name, set())
 
 
 def docstring_faults(text):
@@ -152,6 +185,7 @@ def test_parts_pass_rules_types_and_imports(extended):
     check(extended, "ruff", "check", "-q", ".")
     check(extended, "mypy", "--no-error-summary")
     check(extended, "lint-imports", "--no-cache")
+    check(extended, "contracts.strategies")
 
 
 @pytest.mark.slow
