@@ -276,7 +276,7 @@ def draw_dots(plot: DotPlot) -> Spec:
 
 
 def _with_zero_line(spec: Spec, x_encoding: Spec) -> Spec:
-    """Return the specification of a dot plot with a dashed line at 0 behind the dots."""
+    """Return a dot plot's specification with a dashed line at 0 behind the dots."""
     line = {
         "mark": {"type": "rule", "strokeDash": [4, 3], "color": MUTED},
         "encoding": {"x": {**x_encoding, "datum": 0}},

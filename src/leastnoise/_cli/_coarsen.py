@@ -237,7 +237,7 @@ def _summarise_table(
 def _tables_json(
     summaries: Sequence[_TableSummary], margins: Mapping[str, float | None] | None
 ) -> list[dict[str, Any]]:
-    """Return each table as a JSON object, with its expected margin if there is a plan."""
+    """Return each table as a JSON object, with its margin if there is a plan."""
     tables = []
     for summary in summaries:
         facts = asdict(summary)

@@ -305,7 +305,7 @@ def print_expected_errors(
 
 
 def format_lower_bound(bound: float) -> str:
-    """Return a lower bound of the squared error as text; 0 means that none is known."""
+    """Return a lower bound of the squared error as text; 0 if none is known."""
     if bound > 0:
         return format_number(bound)
     return "none known"

@@ -38,7 +38,7 @@ _URL_VARIABLE = "DATABASE_URL"
 
 
 @click.command()
-@click.argument("place", metavar="[FILE|URL]", required=False)
+@click.argument("file_or_url", metavar="[FILE|URL]", required=False)
 @add_options(
     (
         "--from description_path",
@@ -65,7 +65,7 @@ _URL_VARIABLE = "DATABASE_URL"
     ),
 )
 def init(
-    place: str | None,
+    file_or_url: str | None,
     out: Path | None,
     delimiter: str | None,
     encoding: str | None,
@@ -83,11 +83,11 @@ def init(
     For a table of a database, give its URL and --table; or --table and --connection, if the
     environment variable has the URL already. The spec never contains the URL.
     """
-    is_url = place is not None and "://" in place
-    if place is None or is_url:
+    is_url = file_or_url is not None and "://" in file_or_url
+    if file_or_url is None or is_url:
         data_path = None
     else:
-        data_path = Path(place)
+        data_path = Path(file_or_url)
     layout: dict[str, Any] = {
         key: value
         for key, value in (("delimiter", delimiter), ("encoding", encoding))
@@ -104,7 +104,7 @@ def init(
             "of a database. Leave them out, or leave out --table and --connection."
         )
     elif is_in_database:
-        draft = _draft_from_table(place, table, connection, out)
+        draft = _draft_from_table(file_or_url, table, connection, out)
     elif data_path is not None:
         draft = _draft_from_file(data_path, out, layout)
     else:

@@ -123,7 +123,7 @@ def _suppressed_groups(
 
 
 def _suppressed_answers(release: Release, product: Product) -> BoolArray:
-    """Return which answers to a product a release suppresses, with an axis per attribute."""
+    """Return a mask of a product's suppressed answers, an axis per attribute."""
     tables = list(_published_tables(release, product.measure))
     for table in tables:
         if table.product.along == product.along:
@@ -191,7 +191,7 @@ def _suppressed_parts(product: Product, tables: Sequence[_Published]) -> BoolArr
 
 
 def _is_total(product: Product, name: str) -> bool:
-    """Return whether a product's only query along an attribute adds up all its cells."""
+    """Return whether a product has only the total along an attribute."""
     operator = product.operators[product.attributes.index(name)]
     if operator.rows > 1:
         return False
@@ -202,7 +202,7 @@ def _is_total(product: Product, name: str) -> bool:
 def _any_along(
     mask: BoolArray, axis: int, product: Product, table: Product, name: str
 ) -> BoolArray:
-    """Return for each query of a product whether it contains a marked group of a table.
+    """Return, along an axis, which queries of a product contain a marked group.
 
     If the queries have over 2^24 coefficients, each counts as containing every marked group.
 

@@ -97,7 +97,7 @@ class ComparisonView:
 
     @cached_property
     def _product(self) -> Product:
-        """The table of the compared counts or sums, or of the numerator of a quotient."""
+        """The table of the compared counts or sums, or of a quotient's numerator."""
         return self._subject.quantity.over(
             self.releases[0].plan.domain, dict(self._subject.by)
         ).numerator

@@ -444,7 +444,7 @@ def _noun_after_answers(product: Product, catalogue: Catalogue) -> str:
 
 
 def _describe_largest_cells(table: AnswerTable, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return texts such as "A: 120 ± 7" for the largest cells of a one-way table."""
+    """Return texts, such as "A: 120 ± 7", for a one-way table's largest cells."""
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer = float(table.answer[cell])
@@ -493,16 +493,18 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
 
 
 def _describe_main_errors(
-    statistics: Sequence[Summary], tables: Sequence[Summary], parts: Container[object]
+    statistics: Sequence[Summary],
+    tables: Sequence[Summary],
+    statistic_table_keys: Container[object],
 ) -> list[tuple[str, str]]:
     """Return names of the main tables, each with a text about its error.
 
     Statistics come first, followed by the tables with the fewest attributes. Tables whose keys are
-    in ``parts`` come last; statistics are computed from them.
+    in ``statistic_table_keys`` come last; statistics are computed from them.
     """
     ranks = [
         (
-            table.product.table_key in parts,
+            table.product.table_key in statistic_table_keys,
             len(table.product.attributes),
             table.product.rows > 1000,
             position,
@@ -516,7 +518,7 @@ def _describe_main_errors(
 
 
 def _round_to_margin(value: float, margin: float) -> float:
-    """Return a value without the digits that are below the third digit of its margin."""
+    """Return a value without digits below the third digit of its margin."""
     if not (math.isfinite(value) and math.isfinite(margin) and margin >= _LEAST_ROUNDED_MARGIN):
         return value
     return round(value, 2 - math.floor(math.log10(margin)))

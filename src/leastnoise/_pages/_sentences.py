@@ -165,7 +165,7 @@ def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
 
 
 def name_paid_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Return the unit and the neighbour relation of a ledger, without a limit on rows."""
+    """Return the unit and neighbour relation of a ledger, without a row limit."""
     if privacy.unit_column is None:
         return name_protected_unit(privacy, catalogue)
     unit = catalogue.say("ledger_unit", **name_unit(privacy, catalogue))
@@ -495,7 +495,7 @@ def _attributes_without_row_counts(release: Release) -> list[str]:
 
 
 def _list_suppressed_rows(release: Release, catalogue: Catalogue) -> list[str]:
-    """Return sentences about omitted rows whose number is suppressed as too small."""
+    """Return sentences about omitted rows whose number is suppressed."""
     names = [each.attribute for each in release.missing_rows if math.isnan(each.rows)]
     sentences = _list_dropping_sentences("left_out_of_some", names, release.plan, catalogue)
     if sentences:
@@ -620,7 +620,7 @@ def list_values_beyond_bounds(
 
 
 def measures_with_clipping(release: Release) -> frozenset[str]:
-    """Return the measures of which many values, or an unknown number, are clipped."""
+    """Return the measures with many or an unknown number of clipped values."""
     estimates_of: dict[str, list[ClippedValues]] = {}
     for estimate in release.clipped_values:
         estimates_of.setdefault(estimate.measure, []).append(estimate)
@@ -749,7 +749,7 @@ def describe_row_limit(
 
 
 def describe_row_limit_of_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Return a sentence on the answers that a row limit affects; empty without one."""
+    """Return a sentence on answers that a row limit affects; "" without a limit."""
     row_limit = describe_row_limit(release, catalogue)
     if not row_limit:
         return ""

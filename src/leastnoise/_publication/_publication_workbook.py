@@ -203,7 +203,7 @@ def make_publication_table(
 
 
 def _localize_labels(result: ResultTable, catalogue: Catalogue) -> tuple[tuple[str, ...], ...]:
-    """Return the display labels of a result, with shares in the notation of the language."""
+    """Return a result's display labels, with shares in the language's notation."""
     labels = result.display_labels
     if not isinstance(result, StatisticTable):
         return labels
@@ -710,7 +710,7 @@ def _move_column_axis_last(values: Any, column_key: int | None) -> Any:
 
 
 def _round_margin(value: float) -> float:
-    """Return a margin with three significant digits; decimals stay for the number format."""
+    """Return a margin of three significant digits; small margins are unchanged."""
     if not math.isfinite(value) or abs(value) < _LEAST_SHORTENED_MARGIN:
         return value
     return float(f"{value:.3g}")

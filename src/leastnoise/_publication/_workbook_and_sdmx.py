@@ -564,7 +564,7 @@ def _find_sdmx_unit(
 
 
 def _find_unit_key(result: ResultTable) -> str:
-    """Return "rows", "units" or the measure in whose unit the values of a result are."""
+    """Return "rows", "units" or the measure whose unit a result's values have."""
     if isinstance(result, AnswerTable):
         return quantity_key(result.product.domain, result.product.measure)
     return result.unit_name or "rows"
@@ -700,7 +700,7 @@ def _domain_of(result: ResultTable) -> Domain:
 
 
 def _csv_header(flow: DataFlow, catalogue: Catalogue) -> list[str]:
-    """Return the column headings of an SDMX-CSV file, with names in the main language."""
+    """Return the column headings of an SDMX-CSV file, named in the main language."""
     dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,
@@ -1034,12 +1034,14 @@ def merge_tables(tables: Sequence[AnswerTable], options: Options) -> MergedFlow:
     return MergedFlow(flow, (*[""] * has_all_rows, *names), cells)
 
 
-def _name_merged_flow(product: Product, times: Sequence[str], catalogue: Catalogue) -> str:
-    """Return the title of a flow of several tables: their quantity, and the time if any."""
+def _name_merged_flow(
+    product: Product, period_attributes: Sequence[str], catalogue: Catalogue
+) -> str:
+    """Return the title of a flow of tables: quantity and any period attribute."""
     quantity = name_quantity(product, catalogue)
-    if not times:
+    if not period_attributes:
         return capitalize(quantity)
-    groups = name_attribute(times[0], catalogue)
+    groups = name_attribute(period_attributes[0], catalogue)
     return capitalize(catalogue.say("name_by", name=quantity, groups=groups))
 
 

@@ -37,7 +37,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 
 
 def _format_field(value: object) -> object:
-    """Return a CSV field: a harmless text, an empty text for NaN, or a joined list."""
+    """Return a CSV field: a harmless text, "" for NaN, or a joined list."""
     if value != value:  # noqa: PLR0124 - NaN
         return ""
     if isinstance(value, (list, tuple)):

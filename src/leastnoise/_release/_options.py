@@ -557,7 +557,7 @@ def display_texts(options: Options, domain: Domain, language: str = "") -> CodeT
 
 
 def _texts_of_intervals(kind: Kind, catalogue: Catalogue) -> dict[str, str]:
-    """Return texts such as ``25 to under 45`` for bins and for cells between edges.
+    """Return texts such as ``25 to under 45`` by label, for bins and edges.
 
     The labels of prefix sums, such as ``< 45``, have texts too.
     """
@@ -674,7 +674,7 @@ def describe_rounding(options: Options, catalogue: Catalogue, only: str | None =
 
 
 def _with_unit(step: Fraction, key: str, catalogue: Catalogue) -> str:
-    """Return a step with its unit if the sums of the measure are shown on another scale."""
+    """Return a step, with its unit if sums are shown on another scale."""
     text = catalogue.format_value(step)
     names = catalogue.names.measure(key)
     return f"{text} {names.unit}" if names.scale != 1 and names.unit else text

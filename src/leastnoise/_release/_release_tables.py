@@ -337,7 +337,7 @@ class AnswerTable(ResultTable):
 
     @property
     def typical_noise_margin(self) -> float:
-        """The root mean square of the margins without a stated sampling error; NaN for none."""
+        """The root mean square of margins without sampling errors; NaN without any."""
         return _root_mean_square(self.margins)
 
     @property
@@ -519,7 +519,7 @@ def _name_cell(name: str, label: str) -> str:
 
 
 def _root_mean_square(margins: FloatArray) -> float:
-    """Return the root mean square of the margins that are published; NaN without any."""
+    """Return the root mean square of the published margins; NaN without any."""
     published = margins[~np.isnan(margins)]
     if not published.size:
         return math.nan

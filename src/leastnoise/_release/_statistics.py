@@ -423,7 +423,7 @@ def format_interval(
 
 
 def cell_end_format(kind: Kind) -> NumberFormat | None:
-    """Return the format in which the ends of cells have all their decimals, or None.
+    """Return the format that shows all decimals of cells' ends, or None.
 
     None stands for a kind without numbers, and for ends such as 1/3. Whole numbers may be years, so
     they have no separators.
@@ -716,7 +716,7 @@ def _compute_statistic(
 def _several_measures_values(
     source: HasLeastSquares, statistic: Statistic, level: float
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the key columns, labels and values of a statistic of several measures.
+    """Return key columns, labels and values of a statistic of several measures.
 
     An unbounded interval is NaN in the table.
     """

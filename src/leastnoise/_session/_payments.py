@@ -420,7 +420,7 @@ def open_or_create_ledger_of(
     dataset: str | None = None,
     folders: Sequence[Path] = (),
 ) -> Ledger:
-    """Open the ledger of a data set, or create it with the budget ``total_privacy``.
+    """Open the ledger of a data set, or create it with ``total_privacy``.
 
     Args:
         source: the data; only their name and their location are used.

@@ -219,7 +219,7 @@ def build_release_job(plan: Plan | SearchPlan) -> ReleaseJob:
 
 
 def check_report_texts(plan: Plan) -> None:
-    """Raise InputError if the mechanism of a plan names a text that no catalogue has.
+    """Raise InputError if a plan's mechanism names a text that no catalogue has.
 
     The report is written after the payment, so call this function before it. The function checks
     the texts that `text_keys` of each finding lists.

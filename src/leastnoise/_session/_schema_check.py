@@ -72,7 +72,7 @@ def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
 
 
 def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
-    """Yield the columns of the unit, attributes and measures that a release reads."""
+    """Yield the columns of unit, attributes and measures that a release reads."""
     attributes, measures = columns_to_read(spec)
     for name in attributes:
         column = spec.domain.kind(name).reading.column or name

@@ -180,7 +180,7 @@ def publish_due_periods(
     progress: RowProgress | None = None,
     note: str = "",
 ) -> PublishedPeriods:
-    """Pay for a series if it is not paid yet, and publish the periods that are due.
+    """Pay for a series if it is not paid yet, and publish its due periods.
 
     Args:
         spec: a spec with ``[series]``.

@@ -896,7 +896,7 @@ def _template_values(data: DataColumns, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _invented_charts(plan: Plan, level: float, catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return charts of the first tables that show invented counts and real margins."""
+    """Return charts of the first tables, with invented counts and real margins."""
     margins = table_margins(plan, level)
     tables = [
         product

@@ -117,7 +117,7 @@ def _texts_by_language(value: Any, languages: Sequence[str]) -> Any:
 
 
 def _text_by_language(text: Any, languages: Sequence[str]) -> Any:
-    """Return the parts of a text by language; a text without ``|`` holds for all languages."""
+    """Return a text's parts by language, or the text itself if it has no ``|``."""
     if not isinstance(text, str) or "|" not in text:
         return text
     parts = [part.strip() for part in text.split("|")]

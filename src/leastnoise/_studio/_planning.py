@@ -797,7 +797,7 @@ def fields_by_group(
 
 
 def _name_subject(subject: str, catalogue: Catalogue) -> str:
-    """Return a column or level with its display name, such as ``age group (age:group)``."""
+    """Return a column or level with its name, such as ``age group (age:group)``."""
     names = catalogue.names
     name = names.attribute(subject).name or names.measure(subject).name or names.level(subject).name
     if name in ("", subject):

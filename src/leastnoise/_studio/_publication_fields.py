@@ -171,13 +171,13 @@ def _list_sdmx_entry_fields(
 
 
 def _list_fact_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
-    """Yield the fields for complete columns and public totals, which change the plan."""
+    """Yield the fields for complete columns and public totals."""
     yield PublicationField(("public", "", "counts"), "facts", "pf_all_rows", form="number")
     yield from islice(_list_fact_entry_fields(spec_table), _MOST_ENTRY_FIELDS)
 
 
 def _list_fact_entry_fields(spec_table: Mapping[str, Any]) -> Iterator[PublicationField]:
-    """Yield the fields for complete columns, and totals of their values and groups."""
+    """Yield the fields for complete columns, and for totals of values and groups."""
     for name, attribute in spec_table["domain"].items():
         path = ("domain", name, "complete")
         yield PublicationField(path, "facts", "pf_complete", name, "flag")
@@ -229,7 +229,7 @@ def _field_text(field: PublicationField, value: Any) -> str:
 
 
 def _totals_by_subject(spec_table: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the texts of the public totals that the page can show, by subject and key."""
+    """Return the public totals that the page can show, by subject and key."""
     totals = {}
     for entry in spec_table.get("public", []):
         subject = _subject_of_totals(entry)

@@ -64,7 +64,7 @@ def public_total(form: Form, number: int, groups: Mapping[str, Any]) -> dict[str
 
 
 def read_totals(text: str) -> list[int]:
-    """Return the whole numbers in a text, separated by blanks, commas or semicolons.
+    """Return whole numbers of a text, separated by blanks, commas or semicolons.
 
     Raises:
         InputError: a part of the text is not a whole number.
@@ -148,7 +148,7 @@ def _checked_id(text: str) -> str:
 
 
 def _concepts_of_column(form: Form, prefix: str, name: str) -> dict[str, str]:
-    """Return the concepts of an attribute and its levels, by their keys in a spec."""
+    """Return the concepts of an attribute and its levels, by keys of a spec."""
     fields = {name: f"{prefix}concept"}
     if form.get(f"{prefix}edges"):
         fields[f"{name}:group"] = f"{prefix}group_concept"

@@ -841,7 +841,7 @@ def name_weighted(domain: Domain, values_name: str, weight: Measure, catalogue: 
 
 
 def _may_have_other_weight(domain: Domain, weight: Measure, catalogue: Catalogue) -> bool:
-    """Return whether another measure may also be a weight, such as of other quantiles.
+    """Return whether another measure may also be a weight, such as of quantiles.
 
     A domain does not state the weights of quantiles. A measure may be one if its sums have a
     display name, as the sums of a survey weight have, and if no mean or sum of its values is
@@ -1096,7 +1096,7 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
 
 
 def name_quantity_and_unit(product: Product, catalogue: Catalogue) -> str:
-    """Return a phrase for a table's quantity, with its display unit if one is stated."""
+    """Return a phrase for a table's quantity, with its display unit if stated."""
     quantity = name_quantity(product, catalogue)
     unit = unit_of_sums(product, catalogue) or catalogue.names.table(product.name).unit
     if unit in ("", catalogue.names.rows):  # the quantity already names the unit

@@ -139,7 +139,7 @@ class Names:
         )
 
     def attribute(self, name: str) -> QuantityNames:
-        """Return the display names of an attribute; they are empty if none are stated."""
+        """Return the display names of an attribute; they are empty if not stated."""
         return self.attributes.get(name, _NO_NAMES)
 
     def level(self, key: str) -> QuantityNames:

@@ -17,12 +17,12 @@ class ProgressLine(ABC):
         """Show another text and, if it is known, the completed share of the work."""
 
     @abstractmethod
-    def begin(self, text: str, about: float = 0.0) -> None:
+    def begin(self, text: str, estimated_seconds: float = 0.0) -> None:
         """Show another text, and start to time the work that it names.
 
         Args:
             text: the new text.
-            about: the probable duration in seconds of the work that the text names.
+            estimated_seconds: the probable duration in seconds of the work that the text names.
         """
 
 

@@ -796,7 +796,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Return the exact sum of the charges of all entries, whatever their state.
+        """Return the exact sum of this budget's or share's charges, of any state.
 
         If the budget has periods, only the charges of the present period are added; for a share,
         only the charges of the share are added.
@@ -895,7 +895,7 @@ class Ledger:
         return _release_charge(self.dataset, self.privacy, cost, privacy)
 
 
-def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) -> Charge:
+def _release_charge(dataset: str, dataset_privacy: Privacy, cost: Cost, privacy: Privacy) -> Charge:
     """Return the charge of a release to the whole budget of a data set.
 
     Raises:
@@ -904,14 +904,14 @@ def _release_charge(dataset: str, whole: Privacy, cost: Cost, privacy: Privacy) 
     """
     if not isinstance(privacy, Privacy):
         raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-    if not privacy.same_unit(whole):
+    if not privacy.same_unit(dataset_privacy):
         raise InputError(
             f"The plan protects {privacy.protected}, the data set {dataset!r} "
-            f"{whole.protected}; these costs cannot be added up, because a cost for one unit "
-            "does not bound the loss of the other. Decide which of the two units one person can "
-            "change. Then use plans and a ledger of that unit."
+            f"{dataset_privacy.protected}; these costs cannot be added up, because a cost for one "
+            "unit does not bound the loss of the other. Decide which of the two units one person "
+            "can change. Then use plans and a ledger of that unit."
         )
-    return charge(whole.budget, privacy.budget, cost)
+    return charge(dataset_privacy.budget, privacy.budget, cost)
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:

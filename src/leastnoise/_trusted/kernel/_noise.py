@@ -368,14 +368,14 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 
 
 def _round_exactly(
-    p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy
+    p: int, half_step: int, k: int, x: LazyReals, real_index: int, *, entropy: Entropy
 ) -> int:
     """Round a Gaussian draw exactly to a whole number of steps, modulo 2^64 (R3).
 
     As many digits of x are drawn as needed. The result is
     floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """
-    digits = x.word(i, 0, entropy)
+    digits = x.word(real_index, 0, entropy)
     bits = 64
     position = 1
     while True:
@@ -385,6 +385,6 @@ def _round_exactly(
         )
         if low == high:
             return low % 2**64
-        digits = (digits << 64) | x.word(i, position, entropy)
+        digits = (digits << 64) | x.word(real_index, position, entropy)
         bits = bits + 64
         position = position + 1

@@ -95,14 +95,16 @@ def has_total_bound(measurements: Measurements, period_attribute: str) -> bool:
     )
 
 
-def check_drawable_by_period(measurements: Measurements, period_attribute: str, late: str) -> None:
+def check_drawable_by_period(
+    measurements: Measurements, period_attribute: str, late_rows: str
+) -> None:
     """Raise if measurements cannot be drawn period by period.
 
     Args:
         measurements: the measurements of all periods together.
         period_attribute: the attribute whose cells are the periods.
-        late: how rows count that arrive after their period was closed: "drop" (they do not count),
-            or "arrival" (they count in the period in which they arrive).
+        late_rows: how rows count that arrive after their period was closed: "drop" (they do not
+            count), or "arrival" (they count in the period in which they arrive).
 
     Raises:
         InputError: a block has no factor on only that attribute; or it is a sum with limits, a sum
@@ -119,12 +121,12 @@ def check_drawable_by_period(measurements: Measurements, period_attribute: str, 
     leastnoise._trusted.check._errors.InputError: late must be one of 'drop',
     'arrival'; got 'later'.
     """
-    one_of("late", late, ("drop", "arrival"))
+    one_of("late", late_rows, ("drop", "arrival"))
     domain = measurements.domain
     privacy = measurements.privacy
     bound = privacy.max_per_cell
     bounds_other_cells = bound is not None and bound.attributes != (period_attribute,)
-    if privacy.unit_column is not None and (late == "arrival" or bounds_other_cells):
+    if privacy.unit_column is not None and (late_rows == "arrival" or bounds_other_cells):
         raise InputError(
             'A series whose units are named by a column must drop late rows (late = "drop"), and '
             "bound a unit's rows in all periods together (max_rows), in each of the periods of "
@@ -144,7 +146,7 @@ def check_drawable_by_period(measurements: Measurements, period_attribute: str, 
     refused_measures = {
         name
         for name, measure in domain.measures.items()
-        if late != "drop"
+        if late_rows != "drop"
         or (isinstance(measure, PerUnit) and period_attribute not in measure.attributes)
     }
     for block in measurements.blocks:
@@ -164,7 +166,7 @@ def check_drawable_by_period(measurements: Measurements, period_attribute: str, 
 def close_period(
     measurements: Measurements,
     period_attribute: str,
-    late: str,
+    late_rows: str,
     table: Table,
     closed_before: ClosedPeriods,
     entropy: Entropy,
@@ -177,7 +179,7 @@ def close_period(
         measurements: the measurements of all periods together; `check_drawable_by_period` has
             accepted them.
         period_attribute: the attribute whose cells are the periods.
-        late: "drop" or "arrival".
+        late_rows: "drop" or "arrival".
         table: the present rows, over the domain of the measurements.
         closed_before: the closed periods so far.
         entropy: the source of the noise.
@@ -208,7 +210,7 @@ def close_period(
         used = _rows_used_after_closing(table, closed_before)
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
-    if late == "arrival":
+    if late_rows == "arrival":
         # One table of all attributes, so that a row arrives in the same period for all queries.
         keys = [(None, measurements.columns()[0])]
     else:
@@ -227,7 +229,7 @@ def close_period(
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )
         frozen[period] = current[period]
-        if late == "arrival":
+        if late_rows == "arrival":
             frozen[period] += np.maximum(current[:period] - highest[:period], 0).sum(axis=0)
             np.maximum(highest[: period + 1], current[: period + 1], out=highest[: period + 1])
     noise = []
@@ -319,7 +321,9 @@ def answers_of_last_period(
     )
 
 
-def fingerprint_measurements(measurements: Measurements, period_attribute: str, late: str) -> str:
+def fingerprint_measurements(
+    measurements: Measurements, period_attribute: str, late_rows: str
+) -> str:
     """Return a fingerprint that identifies measurements by their answers (P4).
 
     The fingerprint covers the answers to fixed test counts, and the noise scales.
@@ -327,7 +331,7 @@ def fingerprint_measurements(measurements: Measurements, period_attribute: str, 
     Args:
         measurements: the measurements of all periods together.
         period_attribute: the attribute whose cells are the periods.
-        late: "drop" or "arrival".
+        late_rows: "drop" or "arrival".
 
     Returns:
         SHA-256 in hexadecimal.
@@ -356,7 +360,7 @@ def fingerprint_measurements(measurements: Measurements, period_attribute: str, 
                 columns,
                 domain.shape,
                 period_attribute,
-                late,
+                late_rows,
             )
         ).encode()
     )

@@ -45,7 +45,7 @@ def random_signs(count: int, entropy: Entropy) -> BoolArray:
 
 
 def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
-    """Negate some magnitudes, and return all as int64, modulo 2^64 (D2).
+    """Negate some magnitudes in place; return all as int64, modulo 2^64 (D2).
 
     Args:
         magnitudes: uint64 array of shape (count,); overwritten.
@@ -209,14 +209,14 @@ class LazyReals:
     leading: Words
     _further: dict[int, list[int]] = field(default_factory=dict)
 
-    def word(self, i: int, position: int, entropy: Entropy) -> int:
+    def word(self, real_index: int, position: int, entropy: Entropy) -> int:
         """Return the 64 binary digits of a real that begin at digit 64 * position.
 
         Calls with the same arguments return the same digits.
         """
         if position == 0:
-            return int(self.leading[i])
-        further_words = self._further.setdefault(i, [])
+            return int(self.leading[real_index])
+        further_words = self._further.setdefault(real_index, [])
         while len(further_words) < position:
             further_words.append(int(entropy.words(1)[0]))
         return further_words[position - 1]
@@ -238,13 +238,15 @@ class LazyReals:
                 heads[j] = self._below(int(index[j]), entropy)
         return heads
 
-    def _below(self, i: int, entropy: Entropy) -> bool:
+    def _below(self, real_index: int, entropy: Entropy) -> bool:
         """Toss a coin whose probability is the real with this index.
 
         The first 64 digits of the real and of the uniform number are equal (B2).
         """
         position = 1
-        while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
+        while (drawn := int(entropy.words(1)[0])) == (
+            word := self.word(real_index, position, entropy)
+        ):
             position += 1
         return drawn < word
 
@@ -256,7 +258,7 @@ Coins: TypeAlias = Ratios | LazyReals
 def toss_exp(
     coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
 ) -> BoolArray:
-    """Toss independent coins of probabilities exp(-(linear x + square x^2) / slots).
+    """Toss coins of probabilities exp(-(linear x + square x^2) / slots).
 
     Each coin has a number x of its own (B3).
 

@@ -221,7 +221,7 @@ def _draw_table(cells: int, total: int, common: int, draw_below: Below) -> list[
 
 
 def _count_weak_compositions(total: int, part_count: int) -> int:
-    """Count the ways to write a total as an ordered sum of ``part_count`` numbers.
+    """Count the ordered sums of ``part_count`` numbers that equal a total.
 
     The numbers are whole and at least 0.
     """

@@ -82,7 +82,7 @@ class Column:
 
 
 class DistinctTexts(Sequence[object]):
-    """The distinct byte strings of a column, converted to Python only when needed.
+    """Distinct byte strings of a column, converted to Python only when needed.
 
     Args:
         array: an Arrow array of type large_binary; it has no nulls.

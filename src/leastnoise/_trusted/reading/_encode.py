@@ -318,10 +318,10 @@ def _number_encoder(
         known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
         return known, is_outside
 
-    def encode_numbers(known: Array, is_outside: BoolArray) -> IntArray:
+    def encode_numbers(numbers: Array, is_outside: BoolArray) -> IntArray:
         """Replace nulls in an array by NaN, in place, and encode the numbers."""
-        known[np.isin(known, nulls) & ~is_outside] = np.nan
-        return cells_of(known, is_outside)
+        numbers[np.isin(numbers, nulls) & ~is_outside] = np.nan
+        return cells_of(numbers, is_outside)
 
     def encode_values(values: Sequence[object]) -> IntArray:
         """Read values one by one as numbers, and encode them."""

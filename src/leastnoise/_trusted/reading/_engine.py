@@ -703,7 +703,7 @@ def _with_row_number(
 
 
 def _source_columns(request: CountRequest) -> list[str]:
-    """Return the distinct columns that attributes, measures and units are read from."""
+    """Return the distinct columns of all attributes, measures and the unit."""
     names = [rule.reading.column or name for name, rule in request.rules.items()]
     for measure in request.sums.values():
         names += [part.column for part in column_measures(measure)]

@@ -253,19 +253,19 @@ def number_pairs_by_sorting(pairs: WordPairs) -> Numbers:
     return place_of_group[group]
 
 
-def _first_pairs(pairs: WordPairs, places: Numbers) -> WordPairs:
+def _first_pairs(pairs: WordPairs, numbers: Numbers) -> WordPairs:
     """Return the first pair with each number, in the order of the numbers."""
-    is_new = np.ones(len(places), dtype=np.bool_)
-    highest = np.maximum.accumulate(places)
+    is_new = np.ones(len(numbers), dtype=np.bool_)
+    highest = np.maximum.accumulate(numbers)
     is_new[1:] = highest[1:] > highest[:-1]
     rows = np.flatnonzero(is_new)
     return WordPairs(pairs.first[rows], pairs.rest[rows])
 
 
-def _are_equal(pairs: WordPairs, stored: WordPairs, places: Numbers) -> bool:
+def _are_equal(pairs: WordPairs, stored: WordPairs, numbers: Numbers) -> bool:
     """Return whether every pair equals the stored pair of the same number."""
     return all(
-        np.array_equal(words, of_stored.take(places))
+        np.array_equal(words, of_stored.take(numbers))
         for words, of_stored in zip(pairs, stored, strict=True)
     )
 

@@ -193,7 +193,7 @@ class Units:
     def _within_bound(
         self,
         keys: npt.NDArray[np.uint64],
-        most: int,
+        most_rows: int,
         units: Numbers,
         name: str | None,
         rows: BoolArray | slice = slice(None),
@@ -202,17 +202,17 @@ class Units:
 
         Args:
             keys: the random key of each row; rows with smaller keys are preferred.
-            most: the bound on the rows of a unit.
+            most_rows: the bound on the rows of a unit.
             units: the unit of each row.
             name: the measure of units for which these rows are chosen; None for rows that count as
                 rows.
             rows: a mask or a slice that selects these rows among the rows of the source.
         """
         if self._series is None:
-            return _smallest_in_group(keys, most, units)
+            return _smallest_in_group(keys, most_rows, units)
         used = self._series.used(self._numbers, name)
         # The last entry is for rows without a unit, whose number is -1.
-        allowed = np.append(np.maximum(most - used, 0), 0)
+        allowed = np.append(np.maximum(most_rows - used, 0), 0)
         return _smallest_in_group(
             keys, allowed[units], units, period_of_row=self._series.periods[rows]
         )
@@ -333,7 +333,7 @@ class Units:
         hidden_cell_counts: IntArray,
         is_selectable: BoolArray,
     ) -> dict[str, Array]:
-        """Choose one row for each unit and group; return their cells by attribute (E12).
+        """Choose a row for each unit and group; return cells by attribute (E12).
 
         Args:
             is_inside: a mask of the rows inside the domain, over all rows that were added.
@@ -570,18 +570,18 @@ def _rank_keys(keys: npt.NDArray[np.uint64], hidden_cell_counts: Array) -> npt.N
 
 
 def _group_places(
-    cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
+    cells: IntArray, groups: Sequence[Sequence[int]], counting_cells: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """Return how many groups contain each cell, and where they are counted.
 
-    The place of a group is the cell that stores its count; ``places`` has the place of each group.
+    ``counting_cells`` has the cell that stores the count of each group.
 
     >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
     >>> times.tolist(), place_of_copy.tolist()
     ([2, 1, 0], [1, 2, 1])
     """
     members = np.concatenate([np.array(group, dtype=np.int64) for group in groups])
-    place_of_member = np.repeat(np.array(places), [len(group) for group in groups])
+    place_of_member = np.repeat(np.array(counting_cells), [len(group) for group in groups])
     order = np.argsort(members, kind="stable")
     starts = np.searchsorted(members[order], cells, side="left")
     times = np.searchsorted(members[order], cells, side="right") - starts
@@ -591,46 +591,46 @@ def _group_places(
 
 def _smallest_in_group(
     keys: npt.NDArray[np.uint64],
-    most: int | IntArray,
+    most_rows: int | IntArray,
     *groups: Array,
     period_of_row: IntArray | None = None,
 ) -> BoolArray:
     """Return a mask that selects the rows with the smallest keys in each group.
 
-    At most ``most`` rows of a group are selected. ``most`` is one number, or an array with a number
-    for every row; the rows of a group have the same number. Rows with a smaller number in
-    ``period_of_row`` are chosen first, regardless of their keys. Among rows with equal keys the
-    earlier row comes first.
+    At most ``most_rows`` rows of a group are selected. ``most_rows`` is one number, or an array
+    with a number for every row; the rows of a group have the same number. Rows with a smaller
+    number in ``period_of_row`` are chosen first, regardless of their keys. Among rows with equal
+    keys the earlier row comes first.
     """
-    if period_of_row is None and isinstance(most, int):
+    if period_of_row is None and isinstance(most_rows, int):
         group = _group_numbers(*groups)
         if group is not None:
-            return _smallest_by_limits(keys, most, group)
+            return _smallest_by_limits(keys, most_rows, group)
     ranks: tuple[Array, ...] = (keys,)
     if period_of_row is not None:
         ranks = (keys, period_of_row)
     order, starts = _order_by_group(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     positions = _places_in_groups(len(keys), starts)
-    first[order] = positions < (most if isinstance(most, int) else most[order])
+    first[order] = positions < (most_rows if isinstance(most_rows, int) else most_rows[order])
     return first
 
 
-def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -> BoolArray:
-    """Return a mask that selects the ``most`` rows with the smallest keys per group.
+def _smallest_by_limits(keys: npt.NDArray[np.uint64], most_rows: int, group: Array) -> BoolArray:
+    """Return a mask of each group's ``most_rows`` rows with the smallest keys.
 
     The function combines the number of a row's group and the first bits of the row's key in one
-    integer. The integers of all rows are sorted. The limit of a group is its ``most``-th smallest
-    integer. Rows whose integers are at most the limit are chosen. If the next integer of a group
-    equals the limit, the rows of that group are sorted by their whole keys.
+    integer. The integers of all rows are sorted. The limit of a group is its ``most_rows``-th
+    smallest integer. Rows whose integers are at most the limit are chosen. If the next integer of a
+    group equals the limit, the rows of that group are sorted by their whole keys.
 
     Args:
         keys: the key of each row.
-        most: at least 1.
+        most_rows: at least 1.
         group: the number of each row's group, at least -1.
     """
     sizes = _count_groups(group, int(group.max(initial=-1)) + 1)
-    exceeds = sizes > most
+    exceeds = sizes > most_rows
     if not exceeds.any():
         return np.ones(len(keys), dtype=np.bool_)
     # Only groups with more than ``most`` rows are numbered; all other groups have -1.
@@ -656,7 +656,7 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
         ordered[end : end + len(values)] = values
         end += len(values)
     ordered.sort()
-    positions = np.cumsum(sizes) - sizes + most - 1
+    positions = np.cumsum(sizes) - sizes + most_rows - 1
     limits = ordered[positions]
     is_tied = ordered[positions + 1] == limits
     first = np.empty(len(keys), dtype=np.bool_)
@@ -666,7 +666,7 @@ def _smallest_by_limits(keys: npt.NDArray[np.uint64], most: int, group: Array) -
     if is_tied.any():
         tied = np.flatnonzero(np.append(is_tied, False)[number[group + 1]])
         order, starts = _order_by_group(len(tied), group[tied], ranks=(keys[tied],))
-        first[tied[order]] = _places_in_groups(len(tied), starts) < most
+        first[tied[order]] = _places_in_groups(len(tied), starts) < most_rows
     return first
 
 
