@@ -210,7 +210,7 @@ def test_parts_pass_tests(extended):
 @pytest.mark.slow
 def test_fault_of_a_part_is_detected(tmp_path):
     operator = read_part(FOLDER / "operator")
-    (file,) = operator.files
+    (file,) = (name for name in operator.files if name.endswith(".py"))
     faulty_text = operator.files[file].replace(
         "return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)"
     )
