@@ -63,6 +63,24 @@ def test_plan_states_that_no_lower_bound_is_known(folder, run):
     assert "error / least possible" not in output
 
 
+def test_plan_prints_errors_as_shares_of_a_public_size(folder, run):
+    (table,) = run.json("plan", "people.toml")["tables"][-1:]
+    assert "public size" not in run.succeeds("plan", "people.toml").out
+    edit(folder, ("weight = 2.0", "weight = 2.0\nsize = 1000"))
+    output = run.succeeds("plan", "people.toml").out
+    assert "public size" in output
+    assert f"{table['largest_std'] / 1000:.1%}" in output
+
+
+def test_plan_explains_the_ratio_to_the_lower_bound(folder, run):
+    output = run.succeeds("plan", "people.toml").out
+    ratio = run.json("plan", "people.toml")["error_over_least_possible"]
+    explanation = "The error divided by its proven lower bound."
+    assert (explanation in output) == (ratio > 1.001)
+    edit(folder, ("marginals = { upto = 2", "marginals = { ways = 1"))
+    assert ratio > 1.001
+
+
 def test_plan_output_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
     result = run("plan", "people.toml", "--out", "plan.json")

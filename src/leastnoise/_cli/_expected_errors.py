@@ -345,6 +345,18 @@ def _error_columns(
             name_attribute(name, catalogue) for name in table.leaves_out if name in hidden
         )
 
+    sizes = {
+        table.name: float(product.size)
+        for table, product in zip(tables, plan.workload.products, strict=True)
+        if product.size is not None
+    }
+
+    def error_by_size(table: ExpectedTable, _unit: str) -> str:
+        """Return the largest standard error as a share of the public size, as text."""
+        if table.name not in sizes or table.largest_std is None:
+            return ""
+        return f"{table.largest_std / sizes[table.name]:.1%}"
+
     has_weights = any(table.weight != 1 for table in tables)
     has_targets = any(table.target is not None for table in tables)
     has_units = len({*_table_units(plan, catalogue), name_rows(catalogue)}) > 1
@@ -354,6 +366,7 @@ def _error_columns(
         _Column("rmse", "right", lambda table, _: format_optional(table.rmse)),
         _Column("largest\nstd error", "right", largest_error),
         _Column("in", "fold", lambda _, unit: unit, has_units),
+        _Column("of the\npublic size", "right", error_by_size, bool(sizes)),
         _Column("weight", "right", lambda table, _: f"{table.weight:g}", has_weights),
         _Column("target", "left", lambda table, _: describe_target(table.target), has_targets),
         _Column("leaves out\nrows without", "fold", hidden_left_out, bool(hidden)),

@@ -80,6 +80,7 @@ from leastnoise._spec._domain_spec import (
     read_layout,
     read_location,
 )
+from leastnoise._spec._unused_settings import UnusedSetting, unused_settings
 from leastnoise._spec._workload_spec import load_statements, read_unit_attributes, read_workloads
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy, PureDP
@@ -176,6 +177,7 @@ class Spec:
         public: the public counts.
         targets: the targets for comparisons of groups.
         after: the folders of earlier releases whose measurements the plan uses.
+        unused_settings: the settings that have no effect.
     """
 
     source: Path | DatabaseTable | None
@@ -200,6 +202,7 @@ class Spec:
     public: tuple[Mapping[str, Any], ...] = ()
     targets: tuple[ComparisonTarget, ...] = ()
     after: tuple[Path, ...] = ()
+    unused_settings: tuple[UnusedSetting, ...] = ()
 
     @property
     def all_searches(self) -> tuple[CategorySearch | BoundsSearch, ...]:
@@ -448,6 +451,9 @@ def spec_from_table(
         public=public_from_spec(domain, parts.get("public", []), described.files),
         targets=_read_targets(parts, requested.workload, budget.series),
         after=tuple(folder / name for name in plan["after"]),
+        unused_settings=tuple(
+            unused_settings(parts, entries, requested.workload, described.domain)
+        ),
     )
 
 

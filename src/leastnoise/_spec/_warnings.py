@@ -34,6 +34,7 @@ from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, split_column_name
 from leastnoise._spec._domain_spec import name_join
 from leastnoise._spec._spec import Spec, columns_to_read
+from leastnoise._spec._unused_settings import UnusedSetting
 from leastnoise._texts import ENGLISH, Catalogue, table_title
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
@@ -204,6 +205,7 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
         for name in spec.domain.names
         if name not in attributes
     ]
+    warnings += [_unused_setting_warning(setting, catalogue) for setting in spec.unused_settings]
     if spec.series is not None and spec.privacy.unit_column is None:
         warnings.append(catalogue.say("st_w_series"))
     if _has_series_limit(spec):
@@ -226,6 +228,12 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
         warnings.append(catalogue.say(key, part=name_join(number, len(spec.joins))))
     privacy = stated_privacy(spec.privacy)
     return *(() if privacy is None else budget_warnings(privacy, spec.rows, catalogue)), *warnings
+
+
+def _unused_setting_warning(setting: UnusedSetting, catalogue: Catalogue) -> str:
+    """Return a sentence on a setting that has no effect, and what to do."""
+    reason = catalogue.say(setting.reason, **setting.values)
+    return catalogue.say("st_w_unused", part=setting.part, keys=setting.keys, reason=reason)
 
 
 def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:

@@ -38,6 +38,8 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
 _QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
 _STATISTIC_TARGETS = ("margin", "relative", "rmse", "target_of", "scales")
+_ENTRY_KEYS = ("weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS)
+"""Keys of an entry besides its queries."""
 _UnitAttributes = tuple[str, Sequence[str]] | None
 """The column of the unit, and the attributes in which its rows agree.
 
@@ -166,17 +168,14 @@ def _read_workload_entry(
     statements: Sequence[Statement],
 ) -> Workload:
     """Build the workload of one ``[[workload]]`` table."""
-    table: dict[str, Any] = checked_keys(
-        location,
-        entry,
-        [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS],
-    )
+    table: dict[str, Any] = checked_keys(location, entry, [*_QUERY_KEYS, *_ENTRY_KEYS])
     query_keys = [name for name in _QUERY_KEYS if name in table]
     if len(query_keys) != 1:
         raise InputError(
             f"{location} must have exactly one of {', '.join(_QUERY_KEYS)}; got "
             f"{' and '.join(query_keys) or 'none of them'}."
         )
+    _check_inner_keys(location, query_keys[0], table[query_keys[0]], domain)
     if query_keys[0] in _STATISTICS:
         return _read_statistic(domain, query_keys[0], table, location)
     targets = {name: table[name] for name in _TARGETS if name in table}
@@ -210,6 +209,18 @@ def _read_workload_entry(
         if targets:
             return workload.within(**targets)
         return workload
+
+
+def _check_inner_keys(location: str, query_key: str, value: object, domain: Domain) -> None:
+    """Raise InputError if a key of the entry is inside the braces of its queries."""
+    if not isinstance(value, Mapping):
+        return
+    for name in value:
+        if name in _ENTRY_KEYS and not (query_key == "queries" and name in domain.names):
+            raise InputError(
+                f"{location}: {query_key} has no key {name!r}, but the entry may have it: write "
+                f"{name} = ... on a line of its own below {query_key} = {{ ... }}."
+            )
 
 
 def _check_keys_of_queries(table: Mapping[str, Any], location: str, *, has_sql: bool) -> None:

@@ -462,6 +462,13 @@ def _check_public_numbers(target: ComparisonTarget) -> None:
             "The error of a ratio of counts depends on the count of the group in 'against': state "
             "a public size for it, for example size = 1000."
         )
+    if quantity.kind == "count" and target.value is not None:
+        raise refuse(
+            f"a key of {target.form}",
+            "value",
+            "left out for counts",
+            "It is the expected mean, share or sum in 'against'; state an expected count as size.",
+        )
     if target.form == "ratio" and quantity.kind != "count" and target.value is None:
         raise InputError(
             f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} of the group "
