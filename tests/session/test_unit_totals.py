@@ -355,10 +355,10 @@ name = "turnover"
     options = {"options": parsed_spec.options, "dataset": "orders", "out": out}
     ln.release(plan, ORDERS, ledger=tmp_path / "orders.ledger", **options)
     page = report(out)
-    row_limit = "at most 2 orders of every customer: intervals cover the noise"
+    row_limit = "at most 2 rows of every customer: intervals cover the noise"
     assert (row_limit in page) == counts_rows
-    assert ("(at most 2 orders of each customer)" in page) == counts_rows
-    assert ("orders of each customer are protected together" in page) != counts_rows
+    assert ("(at most 2 rows of each customer)" in page) == counts_rows
+    assert ("rows of each customer are protected together" in page) != counts_rows
     assert "In sums of turnover each customer counts in at most 2 cells" in page
     first_screen = page.partition("<h2")[0]
     assert "each customer is counted in at most 2 of the cells that contain its" in first_screen

@@ -12,11 +12,16 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._pages import describe_guessing_chance, name_protected_unit
 from leastnoise._publication import PublicationTable
 from leastnoise._texts import (
+    Catalogue,
+    Names,
     NumberFormat,
     key_headings,
     load_catalogue,
+    name_unit,
+    name_with_row_limit,
     statistic_title,
     table_title,
 )
@@ -657,6 +662,27 @@ def test_pages_name_units_by_their_name(tmp_path, unit):
         text = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL)
         assert ("db030" in text) == (not unit)
         assert re.search(r"\d\s?%", text)  # shares of the distribution function
+
+
+@pytest.mark.parametrize("unit", ["Person", ""])
+def test_phrases_about_a_unit_call_its_rows_rows(unit):
+    """A person does not have employees because the rows of a panel are named employees."""
+    names = Names(rows="Beschäftigte", units="Personen", unit=unit)
+    catalogue = Catalogue("de", names=names)
+    privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=7)
+    phrases = [
+        name_protected_unit(privacy, catalogue),
+        describe_guessing_chance(privacy, catalogue),
+        name_with_row_limit("Jahr", privacy, catalogue),
+    ]
+    numbers = dict.fromkeys(("kept", "used", "kept_margin", "used_margin"), "9")
+    phrases += [
+        catalogue.say_count(key, 7, **name_unit(privacy, catalogue), **numbers)
+        for key in ("about_unit", "cut", "of", "guard_kept", "limit_unit")
+    ]
+    for phrase in phrases:
+        assert "Beschäftigte" not in phrase
+    assert any("Zeilen" in phrase for phrase in phrases)
 
 
 def test_ranges_of_numbers_are_not_windows_of_years():

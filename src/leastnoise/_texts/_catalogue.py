@@ -98,15 +98,19 @@ class Catalogue:
         text = find_text(key, self.language).form(count)
         return self._fill_in(text, {"count": count, **values})
 
-    def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
-        """Fill values into a text, in the notation of the language."""
-        rows_noun = self.names.rows or find_text("unit_rows", self.language).forms[0]
-        nouns = {
+    def rows_nouns(self, name: str = "") -> dict[str, str]:
+        """Return the forms of a name of rows, by the field they fill; empty: the name "rows"."""
+        rows_noun = name or find_text("unit_rows", self.language).forms[0]
+        return {
             "rows_noun": rows_noun,
             "Rows_noun": capitalize(rows_noun),
             "rows_noun_weak": decline_plural(rows_noun, self.language),
             "rows_noun_dative": decline_plural(rows_noun, self.language, dative=True),
         }
+
+    def _fill_in(self, text: str, values: Mapping[str, object]) -> str:
+        """Fill values into a text, in the notation of the language."""
+        nouns = self.rows_nouns(self.names.rows)
         fields = {name: self.format_value(value) for name, value in values.items()}
         return join_percent_compounds(text % (nouns | fields))
 
@@ -1233,21 +1237,28 @@ def name_unit(privacy: Privacy, catalogue: Catalogue) -> dict[str, str]:
 
     The phrases use the display name of a unit. If a unit has no display name, the phrases refer to
     the values of the unit column.
+
+    The phrases call the rows of a unit "rows", not by their display name. If the rows are named
+    after the units that they are about, as in a panel of employees, the display name would give
+    "one person with all its employees".
     """
     name = catalogue.names.unit
+    rows_nouns = catalogue.rows_nouns()
     if name:
         return {
+            **rows_nouns,
             "unit_value": name,
             "unit_noun": name,
             "unit_short": name,
             "unit_singular": name,
-            "unit_rows": catalogue.say("unit_rows_of_name"),
+            "unit_rows": catalogue.say("unit_rows_of_name", **rows_nouns),
         }
     column = catalogue.quote(privacy.unit_column)
     return {
+        **rows_nouns,
         "unit_value": catalogue.say("unit_value", column=column),
         "unit_noun": catalogue.say("unit_noun", column=column),
         "unit_short": str(privacy.unit_column),
         "unit_singular": catalogue.say("unit_singular"),
-        "unit_rows": catalogue.say("unit_rows_of_column", column=column),
+        "unit_rows": catalogue.say("unit_rows_of_column", column=column, **rows_nouns),
     }
