@@ -95,6 +95,14 @@ _DOMAIN = """\
 #                                                      "epoch_ms", "excel"; zone = "Europe/Berlin"
 #                                                      for the time zone of the days
 #
+"""
+_COMPLETE = """\
+# complete = true in an attribute states that no value of it is missing or outside the list. Some
+# plans are then more accurate, but a row without a listed value is in no table of any attribute.
+# State it only if it is public knowledge, such as a required answer in the questionnaire.
+"""
+_GROUPS = """\
+#
 # Also groups and texts: levels.group = { edges = [0, 18, 65] } of numbers,
 # levels.major = { digits = 1 } of codes, and labels = { "1" = "men", "2" = "women" }, or both from
 # a public file; see docs/spec.md.
@@ -173,7 +181,7 @@ def draft_from_columns(
     parts = [heading, *_header_advice(columns, source_part, untyped=untyped)]
     if untyped:
         parts.append(_TEXTS)
-    parts += [_PRIVACY, _unit_text(columns), _DOMAIN]
+    parts += [_PRIVACY, _unit_text(columns), _DOMAIN, _COMPLETE, _GROUPS]
     if untyped:
         parts.append(_GUESSED)
     for column in columns.listed:
@@ -280,6 +288,7 @@ def draft_from_description(
         "spec": display_path(spec_path),
     }
     parts = [heading, *(f"#\n# {escape_comment(note)}\n" for note in description.notes)]
+    parts.append(f"#\n{_COMPLETE}")
     if data_path is None:
         parts.append('\n# [source]\n# path = "people.csv"\n')
     else:

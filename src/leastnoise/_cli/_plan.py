@@ -46,7 +46,13 @@ from leastnoise._domain import UnitCount
 from leastnoise._error import memory_limit
 from leastnoise._facts import format_facts, list_facts
 from leastnoise._mechanisms import Explanation, mechanism_of
-from leastnoise._pages import describe_plan, describe_risk, format_public_facts, published_part
+from leastnoise._pages import (
+    describe_plan,
+    describe_risk,
+    error_over_bound,
+    format_public_facts,
+    published_part,
+)
 from leastnoise._plan import (
     AdaptivePlan,
     EarlierRelease,
@@ -499,10 +505,12 @@ def print_plan(
     workload, error, privacy, rows = describe_plan(
         plan, catalogue, with_guard(plan.privacy, guard_budget_share), has_searches=has_searches
     )
+    error_facts = format_facts(error.facts)
+    error_facts[1:1] = _error_ratio_note(plan)  # below the ratio, which is the first fact
     facts = [
         *format_facts(workload.facts),
         *totals,
-        *format_facts(error.facts),
+        *error_facts,
         *format_facts(privacy.facts),
         (
             "cost",
@@ -515,6 +523,19 @@ def print_plan(
     facts += format_facts(rows.facts)
     facts.append(("seconds", f"{seconds:.2f}"))
     print_facts(facts)
+
+
+def _error_ratio_note(plan: Plan) -> list[tuple[str, str]]:
+    """Return a fact that explains the ratio to the lower bound if it is above 1."""
+    ratio = error_over_bound(plan)
+    if ratio is None or ratio < _LEAST_GAIN:
+        return []
+    if plan.measured().noise.norm == 1:
+        limit = "The bound is loose for Laplace noise, so a smaller error may be impossible."
+    else:
+        limit = "No strategy reaches the bound for every workload."
+    advice = "`leastnoise compare` shows other strategies; a larger [plan] seconds searches longer."
+    return [("", f"The error divided by its proven lower bound. {limit} {advice}")]
 
 
 def _earlier_releases(plan: Plan) -> tuple[EarlierRelease, ...]:

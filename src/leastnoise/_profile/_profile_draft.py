@@ -46,6 +46,10 @@ _HEAD = """\
 # The bounds of numbers and dates are ends of cells of {spec}. Without the noise, at most {tail:.1%}
 # of the rows are below, and at most the same share is above; these count in the first or the last
 # cell. Each bound has the error of this share next to it (95%).
+#
+# complete = true in an attribute states that no value of it is missing or outside. Some plans are
+# then more accurate, but a row without such a value is in no table of any attribute. State it only
+# if it is public knowledge, such as a required answer in the questionnaire.
 """
 _END = """
 [[workload]]
