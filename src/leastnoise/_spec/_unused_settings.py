@@ -1,6 +1,6 @@
 """Find settings of a spec that have no effect on its plan, release or warnings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ class UnusedSetting:
 
 def unused_settings(
     parts: Mapping[str, Any],
-    entries: Sequence[Any],
+    entries: object,
     workload: Workload,
     declared: Domain,
 ) -> Iterator[UnusedSetting]:
@@ -40,12 +40,13 @@ def unused_settings(
 
     Args:
         parts: the parts of the spec by name, such as "privacy".
-        entries: the tables ``[[workload]]``.
+        entries: the list of the tables ``[[workload]]``, already checked.
         workload: the workload of all entries.
         declared: the domain of the spec, without levels and measures of statements.
     """
-    has_statements = any("sql" in entry for entry in entries)
-    for number, entry in enumerate(entries, 1):
+    tables: list[Mapping[str, Any]] = entries if isinstance(entries, list) else []
+    has_statements = any("sql" in table for table in tables)
+    for number, entry in enumerate(tables, 1):
         yield from _unused_entry_keys(f"[[workload]] number {number}", entry)
     if "today" in parts.get("source", {}) and not has_statements:
         yield UnusedSetting("[source]", "today", "st_w_unused_today")
