@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.conftest import assert_contains, files
-from cli.test_killed import stopped
+from cli.killed_program import run_until_stopped
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
 from leastnoise._trusted.kernel import _key_search
@@ -110,7 +110,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
 )
 def test_killed_category_search_is_finished_by_either_command(visits, start, run, command):
     """tests/session/test_categories.py stops the search at other steps."""
-    stopped(
+    run_until_stopped(
         start,
         "change(finish, 'write_categories', before=die)",
         "release",

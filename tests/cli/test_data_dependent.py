@@ -3,7 +3,7 @@
 import pytest
 
 from cli.conftest import assert_contains
-from cli.test_killed import drawn_values, published_values, stopped
+from cli.killed_program import drawn_values, published_values, run_until_stopped
 from leastnoise._session import Ledger
 
 SPEC = """\
@@ -38,7 +38,7 @@ def _spec(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
 def test_killed_adaptive_release_resumes_between_steps(folder, start, run, change, end):
-    stopped(start, change, *RELEASE, "out")
+    run_until_stopped(start, change, *RELEASE, "out")
     ledger = Ledger.open(folder / "people.ledger")
     assert len(ledger.entries()) == 1
     assert not (folder / "out").exists()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.conftest import assert_contains
-from cli.test_killed import stopped
+from cli.killed_program import run_until_stopped
 from leastnoise._session import Ledger
 
 SPEC = """
@@ -74,7 +74,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run):
 def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, run, command):
     """tests/session/test_found_bounds.py stops the search at other steps."""
     kill = "change(finish, 'write_bounds', before=die)"
-    stopped(start, kill, "release", "spec.toml", "--out", "out")
+    run_until_stopped(start, kill, "release", "spec.toml", "--out", "out")
     ledger = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in ledger.entries()] == [True]
     assert not (visits / "max-rows").exists()

@@ -7,70 +7,10 @@ import signal
 import pytest
 
 from cli.conftest import assert_contains, edit, ended, files
+from cli.killed_program import changed_program, drawn_values, published_values, run_until_stopped
 from leastnoise._session import Ledger, read_release
 from leastnoise._trusted.accounting import ApproxDP, Charge, Privacy, PureDP, gaussian_mu_squared
-from waiting import HANGS, wait_until
-
-# The program with one changed step: from one of its calls on it does something before or after it,
-# such as killing its own process.
-CHANGED_PROGRAM = """
-import os, signal, sys, time
-from pathlib import Path
-
-# A process started in the background may have been told to ignore interruptions.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-def change(owner, name, before=None, after=None, call=1):
-    step = getattr(owner, name)
-    calls = []
-    def changed(*arguments, **options):
-        calls.append(name)
-        is_reached = len(calls) >= call
-        if before and is_reached: before()
-        result = step(*arguments, **options)
-        if after and is_reached: after()
-        return result
-    setattr(owner, name, changed)
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def pause():
-    Path("paused").touch()
-    time.sleep({hangs})
-
-def interrupt():
-    signal.raise_signal(signal.SIGINT)
-
-def interrupt_twice():
-    try:
-        interrupt()
-    finally:
-        interrupt()
-
-def interrupt_as_duckdb_says():
-    try:
-        interrupt()
-    except KeyboardInterrupt:
-        raise RuntimeError("Query interrupted")
-
-def fail():
-    raise RuntimeError("a value of a row: secret-value")
-
-def full():
-    raise OSError(28, "No space left on device")
-
-from leastnoise._trusted.kernel import _measurement as kernel, _ledger as book, _series as series
-from leastnoise._publication import _directory as directory
-from leastnoise._session import _release_job as finish, _session as session
-from leastnoise._cli import _release as release_command
-from leastnoise._trusted.kernel import Series
-Ledger = book.Ledger
-{change}
-from leastnoise._cli import main
-main()
-"""
-
+from waiting import wait_until
 
 # A small spec without warnings, so that all messages are about the payment.
 SPEC = """\
@@ -114,39 +54,15 @@ STEPS = [
 ]
 
 
-def stopped(start, change, *arguments, code=-signal.SIGKILL, **environment):
-    """Return the error output of a run with a changed step, and check its exit code."""
-    result = ended(start(*arguments, program=changed_program(change), **environment))
-    assert result.code == code, result.err
-    return result.err
-
-
-def changed_program(change):
-    return CHANGED_PROGRAM.replace("{change}", change).replace("{hangs}", str(HANGS))
-
-
 def is_whole(out):
     """Tell whether a directory is a paid release with all files of its manifest."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 1
 
 
-def published_values(out):
-    return json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
-
-
 @pytest.fixture
 def ledger(folder):
     return Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
-
-
-def drawn_values(ledger):
-    """Return the recorded noisy values of releases that can be resumed, step by step."""
-    values = []
-    for entry in ledger.entries():
-        if entry.resumable:
-            values += [json.loads(step.outcome)["values"] for step in ledger.pending(entry).steps]
-    return values
 
 
 def hidden_files(folder):
@@ -166,7 +82,7 @@ STATES = {
     ("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
 )
 def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run, change, end):
-    stopped(start, change, "release", "people.toml", "--out", "out")
+    run_until_stopped(start, change, "release", "people.toml", "--out", "out")
     assert len(ledger.entries()) == (end != "unpaid")
     assert (folder / "out").exists() == (end == "whole")
     assert not (folder / "out").exists() or is_whole(folder / "out")
@@ -202,7 +118,7 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
     (folder / "people.toml").write_text(spec, encoding="utf-8")
     budget = ApproxDP(1, "1e-6")
     ledger = Ledger.create(folder / "people.ledger", "people", Privacy(budget))
-    stopped(start, change, "release", "people.toml", "--out", "out")
+    run_until_stopped(start, change, "release", "people.toml", "--out", "out")
     assert len(ledger.entries()) == (end != "unpaid")
     outcomes = drawn_values(ledger)
     run.succeeds("resume", "people.ledger")
@@ -238,7 +154,7 @@ def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
     ],
 )
 def test_interruption_message_states_the_payment(folder, ledger, start, change, sentence):
-    output = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
+    output = run_until_stopped(start, change, "release", "people.toml", "--out", "out", code=130)
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", output), output
     assert sentence in output
     assert (folder / "out").exists() == ("whole" in sentence)
@@ -275,7 +191,7 @@ def test_interrupted_waiting_run_spends_nothing(folder, ledger, start):
 def test_fault_message_states_payment_and_no_value(folder, ledger, start, debug, has_frames):
     change = "change(finish, 'fill_draft', before=fail)"
     arguments = ("release", "people.toml", "--out", "out")
-    output = stopped(start, change, *arguments, code=3, LEASTNOISE_DEBUG=debug)
+    output = run_until_stopped(start, change, *arguments, code=3, LEASTNOISE_DEBUG=debug)
     assert_contains(
         output,
         "a fault of the program, not of yours (RuntimeError at ",
@@ -290,14 +206,14 @@ def test_fault_message_states_payment_and_no_value(folder, ledger, start, debug,
 
 def test_disk_full_after_publication_leaves_a_whole_release(folder, ledger, start):
     change = "change(directory, '_rename_draft', after=full)"
-    output = stopped(start, change, "release", "people.toml", "--out", "whole", code=4)
+    output = run_until_stopped(start, change, "release", "people.toml", "--out", "whole", code=4)
     assert "and is whole in " in output
     assert is_whole(folder / "whole")
 
 
 def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
     change = "change(directory, 'sync_to_disk', before=full)"
-    output = stopped(start, change, "release", "people.toml", "--out", "out", code=3)
+    output = run_until_stopped(start, change, "release", "people.toml", "--out", "out", code=3)
     message = (
         r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be "
         r"finished[^\n]*\n"
@@ -385,4 +301,4 @@ def test_concurrent_releases_create_one_ledger(folder, start):
 
 
 def test_kill_points_name_existing_steps(start):
-    stopped(start, "change(Ledger, 'reserved')", "--version", code=1)
+    run_until_stopped(start, "change(Ledger, 'reserved')", "--version", code=1)

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from cli.conftest import ended, files
-from cli.test_killed import drawn_values, published_values, stopped
+from cli.killed_program import drawn_values, published_values, run_until_stopped
 from leastnoise._session import Ledger
 
 SPEC = """
@@ -61,7 +61,7 @@ def test_killed_month_is_published_once_by_rerun(folder, start, run, change, is_
     write_visits(folder, "2024-02-29")
     run.succeeds(*release, "2024-02")
     write_visits(folder, "2024-03-31")
-    stopped(start, change, *release, "2024-03")
+    run_until_stopped(start, change, *release, "2024-03")
     ledger = Ledger.open(folder / "visits.ledger")
     assert ledger.entries()[0].state == "sealed" or len(drawn_values(ledger)) == 2 + is_drawn
     write_visits(folder, "2024-02-29")  # whatever was frozen is not counted again

@@ -49,7 +49,7 @@ from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, marginals, queries
 from mechanisms.conformance import ROWS
-from trusted.kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
+from trusted.kernel.choice_losses import COSTS, EPSILON, loss_of_cost
 from trusted.linop.conformance import CASES
 from trusted.measurements.brute import claimed, units_of, worst
 

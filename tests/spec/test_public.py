@@ -1,9 +1,6 @@
 """Public counts of a spec: parsed, stored in plans, and met by every kind of answer."""
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import leastnoise as ln
@@ -12,49 +9,18 @@ from leastnoise._pages import list_uncovered_errors
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
 from leastnoise._session import plan_spec
-from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from simulated import releases
-
-ROWS = 400
-SPEC = """
-[privacy]
-{budget}
-[domain.sex]
-categories = ["F", "M"]
-complete = true
-[domain.age]
-integers = [0, 11]
-complete = true
-[domain.store]
-categories = ["a", "b", "c", "d", "e", "f"]
-complete = true
-levels.region = {{ groups = {{ north = ["a", "c"], south = ["b", "d", "e", "f"] }} }}
-[[workload]]
-{asked}
-[plan]
-strategy = "{strategy}"
-{public}
-"""
-SEX = '[[public]]\nqueries = { sex = "identity" }\ncounts = [%s]\n'
-REGION = '[[public]]\nqueries = { store = { level = "region" } }\ncounts = [%s]\n'
-PAIRS = "marginals = { ways = 2 }"
-
-
-def spec_of(public, strategy="marginals", budget='epsilon = "1/4"', workload=PAIRS, folder=Path()):
-    """Return a spec with public counts."""
-    return parse_spec(
-        SPEC.format(budget=budget, strategy=strategy, public=public, asked=workload), folder
-    )
-
-
-RANDOM = np.random.default_rng(5)
-AGES = RANDOM.binomial(11, 0.3, ROWS)
-SEXES = np.array(["F", "M"])[(RANDOM.random(ROWS) < AGES / 15).astype(int)]
-ROWS_OF = pd.DataFrame({"sex": SEXES, "age": AGES, "store": RANDOM.choice([*"abcdef"], ROWS)})
-NORTH = int(ROWS_OF["store"].isin(["a", "c"]).sum())
-COUNTS = {"sex": [int((sex == SEXES).sum()) for sex in "FM"], "region": [NORTH, ROWS - NORTH]}
-BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
+from spec.public_totals import (
+    COUNTS,
+    PAIRS,
+    PUBLIC_SEX_AND_REGION,
+    REGION,
+    ROWS,
+    SEX,
+    SURVEY,
+    spec_of,
+)
 
 
 def public_sums(answers, product):
@@ -75,12 +41,12 @@ def public_sums(answers, product):
 )
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
 def test_every_kind_of_answer_holds_public_sums(strategy, budget):
-    plan = plan_spec(spec_of(BOTH, strategy, budget))
+    plan = plan_spec(spec_of(PUBLIC_SEX_AND_REGION, strategy, budget))
     assert {
         len(counts.sums.counts) for counts in public_counts_of_plan(Plan.from_json(plan.to_json()))
     } == {2}
     (release,) = releases(
-        plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True)
+        plan, SURVEY, [3], Options(non_negative=True, integer=True, local_non_negative=True)
     )
     for table in release.tables:
         for kind in (table.answer, table.non_negative, table.integer, table.local):
@@ -96,13 +62,13 @@ def test_every_kind_of_answer_holds_public_sums(strategy, budget):
         assert np.abs(table.noise_std).max() == 0
 
 
-@pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], BOTH])
+@pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], PUBLIC_SEX_AND_REGION])
 def test_tables_of_levels_that_agree_hold_them_too(public):
     table = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
     workload = f'queries = {{ sex = "identity", store = "identity" }}\n{table}'
     (release,) = releases(
         plan_spec(spec_of(public, workload=workload)),
-        ROWS_OF,
+        SURVEY,
         [5],
         Options(non_negative=True, integer=True),
     )
@@ -129,7 +95,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public):
     ],
 )
 def test_promised_error_matches_releases(budget, strategy, workload):
-    public = BOTH if workload == PAIRS else f"[[public]]\ncounts = {ROWS}"
+    public = PUBLIC_SEX_AND_REGION if workload == PAIRS else f"[[public]]\ncounts = {ROWS}"
     plan = plan_spec(spec_of(public, strategy, budget, workload))
     without = plan_spec(spec_of("", strategy, budget, workload))
     assert (
@@ -142,12 +108,12 @@ def test_promised_error_matches_releases(budget, strategy, workload):
         table.answer
         for table in next(
             iter(
-                releases(plan_spec(spec_of("", strategy, 'epsilon = "60"', workload)), ROWS_OF, [0])
+                releases(plan_spec(spec_of("", strategy, 'epsilon = "60"', workload)), SURVEY, [0])
             )
         ).tables
     ]
     squares = np.zeros(len(truth))
-    tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(150))]
+    tables = [releases_of.tables for releases_of in releases(plan, SURVEY, range(150))]
     for simulated in tables:
         squares += [
             np.mean((table.answer - exact) ** 2) / len(tables)
@@ -158,11 +124,11 @@ def test_promised_error_matches_releases(budget, strategy, workload):
     )
 
 
-@pytest.mark.parametrize("public", [BOTH, f"[[public]]\ncounts = {ROWS}"])
+@pytest.mark.parametrize("public", [PUBLIC_SEX_AND_REGION, f"[[public]]\ncounts = {ROWS}"])
 def test_simulated_noise_keeps_public_counts(public):
     plan = plan_spec(spec_of(public, "identity", 'epsilon = "1"'))
-    release = next(iter(releases(plan, ROWS_OF, [3])))
-    truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
+    release = next(iter(releases(plan, SURVEY, [3])))
+    truth = np.searchsorted(np.sort(SURVEY["age"]), np.arange(12), side="right") / ROWS
     for draws in (19, 199):  # as answers to noise, and by the matrix of the estimate
         curve = ln.cdf(release, "age", draws=draws)
         assert ((curve.low <= truth) & (truth <= curve.high)).all()
@@ -171,9 +137,9 @@ def test_simulated_noise_keeps_public_counts(public):
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
 def test_model_and_its_records_hold_public_sums(budget):
-    plan = plan_spec(spec_of(BOTH, "model", budget))
+    plan = plan_spec(spec_of(PUBLIC_SEX_AND_REGION, "model", budget))
     assert [step.name for step in plan.adaptive.steps] in (["alone", "pairs"], ["independent"])
-    (release,) = releases(plan, ROWS_OF, [4])
+    (release,) = releases(plan, SURVEY, [4])
     assert release.finding.facts()["rows"] == ROWS
     for table in release.tables:
         for name, totals in public_sums(table.answer, table.product).items():
@@ -197,7 +163,7 @@ def test_model_and_its_records_hold_public_sums(budget):
 def test_records_keep_public_counts_of_impossible_values():
     never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
     plan = plan_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
-    (release,) = releases(plan, ROWS_OF, [4])
+    (release,) = releases(plan, SURVEY, [4])
     counts = make_records(release.outcome).counts(
         ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0]
     )
@@ -275,16 +241,16 @@ def test_invalid_public_counts_are_refused(public, strategy, message):
 
 
 def test_options_against_public_counts_are_refused_unpaid():
-    plan = plan_spec(spec_of(BOTH))
+    plan = plan_spec(spec_of(PUBLIC_SEX_AND_REGION))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
         check_options(plan, Options(nnls=True))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
-        next(iter(releases(plan, ROWS_OF, [3]))).with_nnls()
+        next(iter(releases(plan, SURVEY, [3]))).with_nnls()
     ages = "[[public]]\nqueries = { age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [200, 200]\n"
     with pytest.raises(
         InputError, match="left out where a table has more than 2 tables of public counts"
     ):
         check_options(
-            plan_spec(spec_of(BOTH + ages, workload="marginals = { ways = 3 }")),
+            plan_spec(spec_of(PUBLIC_SEX_AND_REGION + ages, workload="marginals = { ways = 3 }")),
             Options(integer=True),
         )

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -23,7 +24,7 @@ from leastnoise._planning import SeriesOptions, series_plan
 from leastnoise._trusted.accounting import Noise
 from simulated import releases
 from strategies.proposals import plan_of
-from trusted.kernel.test_k_norm_noise import lattice, norm_of
+from trusted.kernel.k_norm_lattice import k_norm, lattice_points
 
 PURE = ln.PureDP(1)
 
@@ -64,8 +65,8 @@ def test_k_norm_promises_its_least_errors(sizes, budget, most):
 @pytest.mark.parametrize("sizes", [(1,), (3,), (2, 2), (3, 2), (1, 2, 2)])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4, 5)])
 def test_variances_match_the_enumerated_lattice(sizes, scale):
-    points = list(lattice(sizes, 18 if sum(sizes) < 5 else 15))
-    weights = np.array([math.exp(-norm_of(sizes, point) / scale) for point in points])
+    points = list(lattice_points(sizes, 18 if sum(sizes) < 5 else 15))
+    weights = np.array([math.exp(-k_norm(sizes, point) / scale) for point in points])
     weights /= weights.sum()
     squares = np.array(points, dtype=float) ** 2
     variances = k_norm_variances(tuple(sorted(sizes)), scale)
@@ -87,8 +88,8 @@ def test_single_table_has_laplace_noise():
 def test_cell_multiplier_is_the_quantile_of_the_enumerated_law(sizes):
     scale = Fraction(1)
     level = 0.9
-    points = list(lattice(sizes, 13))
-    weights = np.array([math.exp(-norm_of(sizes, point)) for point in points])
+    points = list(lattice_points(sizes, 13))
+    weights = np.array([math.exp(-k_norm(sizes, point)) for point in points])
     weights /= weights.sum()
     ordered = tuple(sorted(sizes))
     expected = []
@@ -239,3 +240,62 @@ def test_series_along_periods_has_independent_noise():
     assert plan.measured().k_norm_groups() == {}
     with pytest.raises(ln.InputError, match="one-way"):
         series_plan(day_workload, ln.Privacy(PURE), SeriesOptions("day"), Search("k_norm"))
+
+
+@pytest.mark.parametrize("epsilon", [60, 150, 300])
+def test_k_norm_tables_are_solved_with_other_tables(epsilon):
+    domain = ln.Domain(
+        city=ln.Categories(["a", "b", "c"], null="other"),
+        age=ln.Integers(0, 4),
+        part=ln.Integers(0, 5),
+    )
+    rows = pd.DataFrame(
+        {
+            "city": ["a", "b", "c", None] * 6,
+            "age": [0, 1, 2, 3, 4, None] * 4,
+            "part": [*range(6)] * 4,
+        }
+    )
+    workload = ln.queries(domain) + ln.marginals(domain, ways=1, of=["city", "age"])
+    workload += ln.queries(domain, part=ln.predicates([[0, 1, 2], [2, 3]]))
+    plan = ln.plan(workload, ln.PureDP(epsilon), strategy="k_norm")
+    tables = ln.release(plan, rows, seed=1).tables
+    for table, count in zip(tables, ([24], [6] * 4, [4] * 5, [12, 8]), strict=True):
+        assert table.answer.reshape(-1).tolist() == pytest.approx(count, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        ln.Privacy(ln.PureDP(150)),
+        ln.Privacy(ln.PureDP(300), "replace"),
+        ln.Privacy(ln.PureDP(600), "add_remove", "id", 2),
+    ],
+    ids=["rows", "replaced rows", "units"],
+)
+@pytest.mark.parametrize("with_sums", [False, True])
+def test_k_norm_release_of_a_huge_budget_is_read_again(tmp_path, privacy, with_sums):
+    domain = ln.Domain(
+        city=ln.Categories(["a", "b", "c"], null="other"),
+        age=ln.Integers(0, 4),
+        measures={"pay": ln.Measure("pay", 0, 9)},
+    )
+    rows = pd.DataFrame(
+        {
+            "id": [number // 2 for number in range(40)],
+            "city": ["a", "b", "c", None] * 10,
+            "age": [0, 1, 2, 3, None] * 8,
+            "pay": [1, 2] * 20,
+        }
+    )
+    workload = ln.marginals(domain, ways=1)
+    if with_sums:
+        workload += ln.queries(domain, city="identity", sum="pay")
+    plan = ln.plan(workload, privacy, strategy="k_norm")
+    release = ln.release(plan, rows, seed=1, out=tmp_path / "out")
+    read_again = ln.read_release(tmp_path / "out")
+    truth = [[10] * 4, [8] * 4 + [0], [10, 20, 10, 20]]
+    for table, again, exact in zip(release.tables, read_again.tables, truth, strict=False):
+        assert again.answer.tolist() == table.answer.tolist()
+        assert again.answer.reshape(-1) == pytest.approx(exact, abs=0.5)
+        assert again.low.tolist() == table.low.tolist()

@@ -5,9 +5,9 @@ import random
 import pytest
 
 import leastnoise as ln
+from caches import cached_functions
 from leastnoise._mechanisms import MECHANISMS
 from leastnoise._strategies import PLANNERS
-from trusted.measurements.test_shared_work import cached_functions
 
 LINE = ln.Domain(a=ln.Integers(0, 7))
 LONGER = ln.Domain(a=ln.Integers(0, 8))

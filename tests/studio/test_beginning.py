@@ -19,8 +19,8 @@ from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
 from leastnoise._texts import LOCALES, list_sentences, load_catalogue
 from leastnoise._trusted.check import InputError, message
+from studio.answers import is_empty_refusal
 from studio.conftest import serving
-from studio.test_guard import is_empty_refusal
 from trusted.reading.postgres import fill, server
 
 PEOPLE = {

@@ -15,9 +15,9 @@ from leastnoise._studio import ReleaseExplorer
 from leastnoise._texts import load_catalogue
 from leastnoise._trusted.check import InputError
 from simulated import releases
-from spec.test_public import BOTH, ROWS_OF, spec_of
+from spec.public_totals import PUBLIC_SEX_AND_REGION, SURVEY, spec_of
+from studio.answers import is_empty_refusal
 from studio.conftest import serving
-from studio.test_guard import is_empty_refusal
 
 DOMAIN = ln.Domain(
     sex=["F", "M"],
@@ -145,7 +145,7 @@ def test_unanswerable_question_is_reported(client, path, body, message):
     ],
 )
 def test_sums_with_public_counts_match_the_release(table, where, cells, is_public):
-    (release,) = releases(plan_spec(spec_of(BOTH)), ROWS_OF, [1])
+    (release,) = releases(plan_spec(spec_of(PUBLIC_SEX_AND_REGION)), SURVEY, [1])
     shown = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells
     )

@@ -2,16 +2,11 @@
 
 import pytest
 
+from studio.answers import is_empty_refusal
+
 PATHS = ["/", "/view", "/spec", "/studio.css", "/asking.js", "/planning.js", "/nothing"]
 ACTIONS = ["/change", "/price", "/keep", "/swap", "/save"]
 CHANGE = {"changes": {"size": "5"}}
-
-
-def is_empty_refusal(answer):
-    """Tell whether an answer refuses the request and says nothing else."""
-    status, headers, content = answer
-    tells_something = content != b"" or "set-cookie" in headers or "server" in headers
-    return status == 403 and not tells_something
 
 
 def test_studio_token_is_required_and_used_once(client):

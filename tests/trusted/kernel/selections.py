@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 
-def law_of_group(selection, counts, distance):
+def cell_probabilities(selection, counts, distance):
     """Return the probability of each cell: uniform among the cells that pass."""
     numerator, denominator = selection.scale(distance)
     distances = selection.distances(np.array(counts))

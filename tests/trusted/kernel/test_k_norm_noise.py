@@ -1,9 +1,9 @@
 """K-norm noise: its law on small lattices, chi-square tests of samples, and its parts."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from fractions import Fraction
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -13,29 +13,10 @@ from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _k_norm_sampler
 from leastnoise._trusted.kernel._k_norm_sampler import k_norm_noise
 from leastnoise._trusted.measurements import ball_count_numerators, draw_tables
+from trusted.kernel.k_norm_lattice import k_norm, lattice_points
 from trusted.kernel.noise_oracle import ALARM
 
 SEED = 20261128
-
-
-def lattice(sizes, most):
-    """Return all lists of tables with one total and a norm of at most ``most``."""
-    tables_by_total = []
-    for size in sizes:
-        by_total = defaultdict(list)
-        for cells in product(range(-most, most + 1), repeat=size):
-            if sum(map(abs, cells)) <= most:
-                by_total[sum(cells)].append(cells)
-        tables_by_total.append(by_total)
-    for total in range(-most, most + 1):
-        for tables in product(*(by_total[total] for by_total in tables_by_total)):
-            yield sum(tables, ())
-
-
-def norm_of(sizes, point):
-    """Return the largest sum of absolute cells of a table."""
-    starts = np.cumsum([0, *sizes])
-    return max(sum(map(abs, point[start:end])) for start, end in pairwise(starts))
 
 
 def balls_of(sizes, count):
@@ -72,7 +53,9 @@ def draws(sizes, scale, number, seed=SEED):
 def test_law_matches_the_enumerated_lattice(sizes, scale):
     number = 20_000
     most = 9
-    weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
+    weights = {
+        point: math.exp(-k_norm(sizes, point) / scale) for point in lattice_points(sizes, most)
+    }
     # The numerators give the sum over all points, also those that are not enumerated.
     ratio = math.exp(-1 / scale)
     numerators = ball_count_numerators(tuple(sorted(sizes)))
@@ -95,7 +78,7 @@ def test_law_matches_the_enumerated_lattice(sizes, scale):
 def test_wrong_scale_fails_the_distribution_test():
     sizes = (3, 2)
     number = 20_000
-    norms = Counter(norm_of(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
+    norms = Counter(k_norm(sizes, tuple(point)) for point in draws(sizes, Fraction(1), number))
 
     def p_value(scale):
         ratio = math.exp(-1 / scale)
@@ -121,7 +104,7 @@ def test_large_samples_have_the_counted_norms(sizes):
     logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls_of(sizes, most)])])
     law = np.exp(logs - np.arange(most) / 3 - logs.max())
     law /= law.sum()
-    norms = np.array([norm_of(sizes, point.tolist()) for point in draws(sizes, scale, number)])
+    norms = np.array([k_norm(sizes, point.tolist()) for point in draws(sizes, scale, number)])
     # Up to 12 classes of norms with nearly equal probabilities.
     edges = np.unique(np.searchsorted(np.cumsum(law), np.linspace(0, 1, 13)[1:-1]))
     observed = np.bincount(np.searchsorted(edges, norms, side="left"), minlength=len(edges) + 1)
@@ -132,7 +115,7 @@ def test_large_samples_have_the_counted_norms(sizes):
 
 @pytest.mark.parametrize(("sizes", "norm"), [((2, 2), 2), ((3, 2), 2), ((1, 3), 3), ((4,), 2)])
 def test_points_of_a_ball_are_equally_likely(sizes, norm):
-    points = list(lattice(sizes, norm))
+    points = list(lattice_points(sizes, norm))
     generator = np.random.default_rng(SEED)
 
     def below(bound):

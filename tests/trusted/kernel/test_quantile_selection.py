@@ -19,7 +19,7 @@ from leastnoise._trusted.kernel import (
 )
 from leastnoise._trusted.kernel._noise import geometric
 from leastnoise._trusted.table import Table
-from trusted.kernel.selections import law_of_group
+from trusted.kernel.selections import cell_probabilities
 from trusted.kernel.series import many_steps
 
 EPSILON = Fraction(3, 7)
@@ -32,7 +32,8 @@ def largest_loss(selection, tables_before, tables_after, distance):
     largest = 0.0
     for before, after in zip(tables_before, tables_after, strict=True):
         ratio = np.log(
-            law_of_group(selection, before, distance) / law_of_group(selection, after, distance)
+            cell_probabilities(selection, before, distance)
+            / cell_probabilities(selection, after, distance)
         )
         largest += np.abs(ratio).max()
     return largest
@@ -109,7 +110,7 @@ def test_chosen_cells_have_the_stated_law():
     groups = 10_000
     draws = selection.draw(np.tile(counts, (groups, 1)), 1, SeededEntropy(7))
     frequencies = np.bincount(draws, minlength=4) / groups
-    law = law_of_group(selection, counts, 1)
+    law = cell_probabilities(selection, counts, 1)
     assert (np.abs(frequencies - law) < 4.5 * np.sqrt(law * (1 - law) / groups)).all()
 
 

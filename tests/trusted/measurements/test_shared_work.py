@@ -1,16 +1,14 @@
 """Shared or cached work gives the results of separate computations."""
 
-import functools
 import itertools
 import random
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-import leastnoise
+from caches import cached_functions
 from leastnoise._domain import Domain, Integers, Measure, PerCellBound
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import Dense, Identity, Prefix, Tree, dense
@@ -162,22 +160,6 @@ def test_unit_cells_added_cost_at_least_the_worst_unit(seed, neighbours):
                 max_per_cell=PerCellBound(1, "a"),
             )
             assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), blocks
-
-
-def cached_functions():
-    """List every cached function of the package."""
-    modules = [
-        module
-        for name, module in [*sys.modules.items()]
-        if name.split(".")[0] == leastnoise.__name__
-    ]
-    functions = {
-        id(value): value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, functools._lru_cache_wrapper)
-    }
-    return list(functions.values())
 
 
 def digest_and_cost(plan):

@@ -28,9 +28,10 @@ from leastnoise._domain import (
     PerCellBound,
     Reading,
 )
-from leastnoise._trusted.reading import CSV, ReadRequest, _files, _lines, _read, read
+from leastnoise._trusted.reading import CSV, ReadRequest, _files, _lines, read
 from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.pools import FIELDS, JUNK
+from trusted.reading.row_keys import fixed_row_keys
 from trusted.reading.sources import POOLS
 
 TEXTS = [
@@ -181,18 +182,6 @@ def lines_of(rng, units):
     return lines, order >= len(common), rng.permutation(2**16)[: len(order)]
 
 
-def entropy_of(keys):
-    """Return a source of random bytes that yields these keys, eight bytes each."""
-    remaining = list(keys)
-
-    def take(count):
-        next_keys = remaining[: count // 8]
-        del remaining[: count // 8]
-        return np.array(next_keys, dtype="<u8").tobytes()
-
-    return take
-
-
 def rows_of(table):
     """Return how often each row of codes and values is in a table."""
     content = open_content(table)
@@ -287,7 +276,7 @@ class Pair:
             opened = self._csv(source)
         else:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
-        with mock.patch.object(_read, "urandom", entropy_of(keys)):
+        with fixed_row_keys(keys):
             table = read(opened, self.domain, read_request=ReadRequest(usage=True), **self.unit)
         self.usages.append(open_content(table.usage, Counted).tables[None, ("rows",)])
         return rows_of(table)

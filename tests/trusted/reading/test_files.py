@@ -19,7 +19,7 @@ from leastnoise._trusted.reading._column import FileKind
 from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
 from leastnoise._trusted.table import Columns, open_content
 from trusted.reading.encoders import refused
-from trusted.reading.test_read import lines, rows_of
+from trusted.reading.small_sources import encoded_rows, write_file
 
 MARK = "SECRETMARK"
 CONNECTION = duckdb.connect()
@@ -27,18 +27,20 @@ DOMAIN = Domain(sex=["F", "M"])
 
 
 def test_odd_names_of_files_and_columns(tmp_path):
-    file = lines(tmp_path, b'"a ""b"", c",n\nF,1\n', "x [1]*?.csv")
-    lines(tmp_path, b"n\n0\n", "x 1.csv")
-    assert rows_of(read(file, Domain({'a "b", c': ["F"], "n": Coded(2)}))) == [(0, 1)]
+    file = write_file(tmp_path, b'"a ""b"", c",n\nF,1\n', "x [1]*?.csv")
+    write_file(tmp_path, b"n\n0\n", "x 1.csv")
+    assert encoded_rows(read(file, Domain({'a "b", c': ["F"], "n": Coded(2)}))) == [(0, 1)]
     frame = pl.DataFrame({'a "b", c': ["F"], "select": [1]})
     frame.write_parquet(tmp_path / "y [1]'.parquet")
     for source in (tmp_path / "y [1]'.parquet", CONNECTION.from_arrow(frame.to_arrow())):
-        assert rows_of(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [(0, 1)]
+        assert encoded_rows(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [
+            (0, 1)
+        ]
 
 
 def test_columns_of_csv_depend_only_on_the_header(tmp_path):
-    assert schema(str(lines(tmp_path, b"a,b\n"))) == schema(
-        lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
+    assert schema(str(write_file(tmp_path, b"a,b\n"))) == schema(
+        write_file(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
     )
 
 
@@ -72,7 +74,7 @@ def test_source_is_read_where_no_thread_may_start(tmp_path, monkeypatch):
 
     monkeypatch.setattr("threading.Thread.start", refuse)
     counted = read(tmp_path / "x.parquet", Domain(b=["x", "y", "z"]))
-    assert len(rows_of(counted)) == 180_000
+    assert len(encoded_rows(counted)) == 180_000
 
 
 @pytest.mark.parametrize(
@@ -180,11 +182,11 @@ def test_a_missing_file_is_guessed(tmp_path):
 
 def parts(folder):
     """Write a table as one file and in parts with other names, column orders and line ends."""
-    single_file = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
+    single_file = write_file(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
     folder_of_parts = folder / "parts"
     (folder_of_parts / "deeper").mkdir(parents=True)
-    lines(folder_of_parts, b"age,sex\n17,F\n", "b.csv")
-    lines(folder_of_parts, b"sex,age\nM,18\n", "a.csv")
+    write_file(folder_of_parts, b"age,sex\n17,F\n", "b.csv")
+    write_file(folder_of_parts, b"sex,age\nM,18\n", "a.csv")
     (folder_of_parts / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
     for name in ("_SUCCESS", ".b.csv.crc"):
         (folder_of_parts / name).write_bytes(MARK.encode())
@@ -194,7 +196,7 @@ def parts(folder):
 def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
     single_file, folder_of_parts = parts(tmp_path)
     domain = Domain(sex=["F", "M"], age=Integers(17, 18))
-    expected = sorted(rows_of(read(single_file, domain)))
+    expected = sorted(encoded_rows(read(single_file, domain)))
     for source in (
         folder_of_parts,
         str(folder_of_parts),
@@ -209,11 +211,12 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
             lambda _, *facts, shown_facts=shown_facts: shown_facts.append(facts),
         )
         progress = RowProgress(Progress("reading"), "reading", "done")
-        assert sorted(rows_of(read(source, domain, progress=progress))) == expected
+        assert sorted(encoded_rows(read(source, domain, progress=progress))) == expected
         assert shown_facts[-1] == (3, None)
 
     assert (
-        sorted(rows_of(read(folder_of_parts / "[ab].csv", domain))) == expected[:1] + expected[2:]
+        sorted(encoded_rows(read(folder_of_parts / "[ab].csv", domain)))
+        == expected[:1] + expected[2:]
     )
     assert [(field.name, field.type) for field in schema(folder_of_parts)] == [
         ("sex", None),
@@ -226,7 +229,7 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
 def test_a_file_is_not_read_twice(tmp_path, name, link):
     """A link to it, from its folder or another one, would count each row twice."""
     (tmp_path / "x" / "y").mkdir(parents=True)
-    lines(tmp_path / "x", b"sex\nF\n", "a.csv")
+    write_file(tmp_path / "x", b"sex\nF\n", "a.csv")
     link(tmp_path / "x" / "y" / name, tmp_path / "x" / "a.csv")
 
     for path in (tmp_path / "x", tmp_path / "x" / "**" / "*.csv"):
@@ -266,7 +269,7 @@ def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind
     for folder in ("mine", "other"):
         (tmp_path / folder).mkdir()
         for name in ("a.csv", "a.txt"):
-            lines(tmp_path / folder, b"sex\nF\n", name)
+            write_file(tmp_path / folder, b"sex\nF\n", name)
         pq.write_table(pa.table({"sex": ["F"]}), tmp_path / folder / "a.parquet")
     monkeypatch.setattr(
         _files, "find_files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
@@ -304,13 +307,13 @@ def test_equal_names_in_two_folders_are_two_files(tmp_path):
     for name in ("2023/a.csv", "2024/a.tsv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("sex\nF\n")
-    assert rows_of(read(tmp_path, DOMAIN)) == [(0,), (0,)]
+    assert encoded_rows(read(tmp_path, DOMAIN)) == [(0,), (0,)]
 
 
 def test_units_go_across_files(tmp_path):
     _, folder_of_parts = parts(tmp_path)
     table = read(folder_of_parts, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
-    assert len(rows_of(table)) == 2
+    assert len(encoded_rows(table)) == 2
 
 
 @pytest.mark.parametrize(
@@ -357,12 +360,12 @@ def test_only_files_of_periods_are_read(tmp_path, names, patterns, kind):
 )
 def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
     _, folder_of_parts = parts(tmp_path)
-    lines(folder_of_parts, b"sex\n", "z.csv")
+    write_file(folder_of_parts, b"sex\n", "z.csv")
     for name in ("empty", "mixed", "odd"):
         (tmp_path / name).mkdir()
-    lines(tmp_path / "mixed", b"sex\n")
+    write_file(tmp_path / "mixed", b"sex\n")
     pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
-    lines(tmp_path / "odd", b"", "x.md")
+    write_file(tmp_path / "odd", b"", "x.md")
     with refused(message):
         read(tmp_path / pattern, DOMAIN)
 
@@ -370,7 +373,7 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
 @pytest.mark.parametrize("stray", ["notes.txt", "sub/notes.tsv", "b.TXT.gz"])
 def test_headerless_files_of_several_endings_are_refused(tmp_path, stray):
     """Without a header, a line of notes would count as a row."""
-    lines(tmp_path, b"F\nM\n", "a.csv")
+    write_file(tmp_path, b"F\nM\n", "a.csv")
     (tmp_path / stray).parent.mkdir(exist_ok=True)
     note = b"F\n"
     (tmp_path / stray).write_bytes(gzip.compress(note) if stray.endswith("gz") else note)
@@ -380,15 +383,17 @@ def test_headerless_files_of_several_endings_are_refused(tmp_path, stray):
         with refused("files without a line of names must have one ending"):
             read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN)
     for pattern, rows in (("*.csv*", 3), ("*.csv", 2)):
-        assert len(rows_of(read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN))) == rows
+        assert len(encoded_rows(read(CSV(tmp_path / pattern, header=["sex"]), DOMAIN))) == rows
 
 
 @pytest.mark.parametrize("header", [True, ["sex"]])
 def test_files_that_engines_leave_in_folders_are_not_read(tmp_path, header):
     for name in ("a.csv", "_SUCCESS", ".a.csv.crc", ".DS_Store", "._a.csv", "_temporary/0/b.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        lines((tmp_path / name).parent, b"sex\nF\n" if header is True else b"F\n", Path(name).name)
-    assert rows_of(read(CSV(tmp_path, header=header), DOMAIN)) == [(0,)]
+        write_file(
+            (tmp_path / name).parent, b"sex\nF\n" if header is True else b"F\n", Path(name).name
+        )
+    assert encoded_rows(read(CSV(tmp_path, header=header), DOMAIN)) == [(0,)]
 
 
 def test_the_name_and_the_ledger_of_files(tmp_path):

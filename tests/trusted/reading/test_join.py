@@ -24,7 +24,8 @@ from leastnoise._trusted.reading import (
 )
 from leastnoise._trusted.table import Counted, open_content
 from trusted.reading.encoders import refused, units_of
-from trusted.reading.test_read import CONSTRUCTORS
+from trusted.reading.row_keys import fixed_row_keys
+from trusted.reading.small_sources import SOURCES_OF_FRAME
 
 ON = {"patient": "id"}
 DOMAIN = ln.Domain(
@@ -118,7 +119,7 @@ def _ibis(frame, folder):
 
 
 SOURCES = {
-    kind: CONSTRUCTORS[kind]
+    kind: SOURCES_OF_FRAME[kind]
     for kind in ("csv", "parquet", "pandas", "polars", "polars lazy", "pyarrow", "duckdb")
 }
 SOURCES |= {"files": _files, "database": _database, "ibis": _ibis}
@@ -386,15 +387,7 @@ def marked(visits, patients, keys, unit, **how):
             "v": pa.array([v for _, v in patients], pa.int64()),
         }
     )
-    remaining_keys = [keys[mark] for _, mark in visits]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            _read,
-            "urandom",
-            lambda size: np.array(
-                [remaining_keys.pop(0) for _ in range(size // 8)], dtype="<u8"
-            ).tobytes(),
-        )
+    with fixed_row_keys([keys[mark] for _, mark in visits]):
         table = read(ln.Joined(first_table, second_table, on="u", **how), MARKED, **unit)
     codes = open_content(table).codes
     return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
@@ -480,15 +473,7 @@ def starred(visits, tables, keys, most):
         table = pa.table({"u": owners, column: pa.array([v for _, v in rows], pa.int64())})
         source = ln.Joined(source, table, on="u")
     source = ln.Joined(source, PUBLIC, on="v", public=True)
-    remaining_keys = [keys[mark] for _, mark in visits]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            _read,
-            "urandom",
-            lambda size: np.array(
-                [remaining_keys.pop(0) for _ in range(size // 8)], dtype="<u8"
-            ).tobytes(),
-        )
+    with fixed_row_keys([keys[mark] for _, mark in visits]):
         table = read(source, MARKED_STAR, unit_column="u", max_rows=most)
     codes = open_content(table).codes
     return Counter(zip(*(codes[name].tolist() for name in MARKED_STAR.names), strict=True))

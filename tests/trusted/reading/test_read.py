@@ -1,7 +1,6 @@
 """Files and frames of every library: the same rows give the same table."""
 
 import datetime as dt
-import gzip
 import itertools
 import subprocess
 import sys
@@ -24,60 +23,25 @@ from leastnoise._trusted.reading import check_source, read
 from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import refused
 from trusted.reading.pools import OBJECTS, Trap
+from trusted.reading.small_sources import (
+    CONNECTION,
+    SOURCES_OF_FRAME,
+    encoded_rows,
+    write_file,
+)
 
 MARK = "SECRETMARK"
-# Before version 2 of DuckDB, a relation does not keep its connection.
-CONNECTION = duckdb.connect()
 
 
-def rows_of(table):
-    """Return the encoded rows as sorted tuples, since sources promise no order."""
-    names = [open_content(table).codes[name].tolist() for name in table.domain.names]
-    sums = [open_content(table).values[name].tolist() for name in table.domain.measures]
-    return sorted(zip(*names, *sums, strict=True))
-
-
-def from_csv(frame, folder, name="x.csv", delimiter=","):
-    frame.write_csv(folder / name, separator=delimiter)
-    return folder / name
-
-
-def from_gzip(frame, folder):
-    (folder / "x.csv.gz").write_bytes(gzip.compress(frame.write_csv(quote_style="always").encode()))
-    return folder / "x.csv.gz"
-
-
-def from_parquet(frame, folder):
-    frame.write_parquet(folder / "x.parquet")
-    return folder / "x.parquet"
-
-
-CONSTRUCTORS = {
-    "csv": from_csv,
-    "csv.gz, all quoted": from_gzip,
-    "tsv": lambda frame, folder: from_csv(frame, folder, "x.tsv", "\t"),
-    "parquet": from_parquet,
-    "polars": lambda frame, folder: frame,
-    "polars lazy": lambda frame, folder: frame.lazy(),
-    "pyarrow": lambda frame, folder: frame.to_arrow(),
-    "pandas": lambda frame, folder: frame.to_pandas(),
-    "pandas of arrow": lambda frame, folder: frame.to_pandas(use_pyarrow_extension_array=True),
-    "pandas of objects": lambda frame, folder: pd.DataFrame(
-        {name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns}
-    ),
-    "duckdb": lambda frame, folder: CONNECTION.from_arrow(frame.to_arrow()),
-}
-
-
-@pytest.fixture(params=CONSTRUCTORS, ids=str)
+@pytest.fixture(params=SOURCES_OF_FRAME, ids=str)
 def constructor(request, tmp_path):
-    return lambda frame: CONSTRUCTORS[request.param](frame, tmp_path)
+    return lambda frame: SOURCES_OF_FRAME[request.param](frame, tmp_path)
 
 
-@pytest.fixture(params=CONSTRUCTORS, scope="module", ids=str)
+@pytest.fixture(params=SOURCES_OF_FRAME, scope="module", ids=str)
 def everything(request, tmp_path_factory):
     """Return the whole frame, created once for all tests that only read it."""
-    return CONSTRUCTORS[request.param](FRAME, tmp_path_factory.mktemp("everything"))
+    return SOURCES_OF_FRAME[request.param](FRAME, tmp_path_factory.mktemp("everything"))
 
 
 STAMP = dt.datetime.fromisoformat
@@ -167,12 +131,12 @@ def test_several_attributes_and_a_measure(everything):
         (0, 0, 0), (73, 1, 2), (74, 5, 6), (74, 5, 0), (33, 5, 20), (74, 0, 20), (3, 5, -1),
         (4, 2, 14), (5, 3, 0), (6, 4, 10),
     ]  # fmt: skip
-    assert rows_of(read(everything, domain)) == sorted(expected)
+    assert encoded_rows(read(everything, domain)) == sorted(expected)
 
 
 def test_an_attribute_may_be_a_measure_and_a_unit_too(everything):
     domain = Domain(age=Integers(17, 90), measures={"years": Measure("age", 0, 30)})
-    assert rows_of(read(everything, domain, unit_column="age", max_rows=2)) == [
+    assert encoded_rows(read(everything, domain, unit_column="age", max_rows=2)) == [
         (0, 17), (3, 20), (4, 21), (5, 22), (6, 23), (33, 30), (73, 30),
     ]  # fmt: skip
 
@@ -183,7 +147,7 @@ def test_no_rows(constructor):
         Domain(age=Integers(0, 9), sex=["F"]),
         unit_column="sex",
     )
-    assert rows_of(table) == []
+    assert encoded_rows(table) == []
 
 
 def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
@@ -191,14 +155,14 @@ def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
         age=Integers(17, 90, outside="other", null="other"),
         sex=Categories(SEX, outside="other", null="other"),
     )
-    expected = rows_of(read(everything, domain))
+    expected = encoded_rows(read(everything, domain))
     for name in ("_column", "_files", "_frame_sources"):
         monkeypatch.setattr(f"leastnoise._trusted.reading.{name}.CHUNK", 3)
     monkeypatch.setattr("leastnoise._trusted.reading._lines.BLOCK", 40)
     calls = []
     monkeypatch.setattr(RowProgress, "show", lambda _, *numbers: calls.append(numbers))
     progress = RowProgress(Progress("reading"), "reading", "done")
-    assert rows_of(read(everything, domain, progress=progress)) == expected
+    assert encoded_rows(read(everything, domain, progress=progress)) == expected
 
     rows_done = [rows for rows, _ in calls]
     assert rows_done == [3, 6, 9, 10] or (
@@ -223,8 +187,8 @@ def test_categorical_columns():
     ]
     domain = Domain(a=["x", "y"])
 
-    assert [rows_of(read(source, domain)) for source in sources[:-1]] == [[(0,), (1,)]] * 5
-    assert rows_of(read(sources[-1], Domain(a=[1, 2]))) == [(0,), (1,)]
+    assert [encoded_rows(read(source, domain)) for source in sources[:-1]] == [[(0,), (1,)]] * 5
+    assert encoded_rows(read(sources[-1], Domain(a=[1, 2]))) == [(0,), (1,)]
 
 
 def test_numbers_stored_otherwise():
@@ -240,22 +204,24 @@ def test_numbers_stored_otherwise():
             {"a": pd.Series([0.3, Decimal("0.70"), pd.NA, "abc", [1], object()], dtype=object)}
         ),
     ):
-        assert rows_of(read(source, domain)) == [(3,), (7,)]
-    assert rows_of(
+        assert encoded_rows(read(source, domain)) == [(3,), (7,)]
+    assert encoded_rows(
         read(
             duckdb.sql("SELECT unnest([0.5, 10, 0])::DECIMAL(4, 2) AS a"),
             Domain(a=["0.5", "10", "0"]),
         )
     ) == [(0,), (1,), (2,)]
-    assert rows_of(
+    assert encoded_rows(
         read(duckdb.sql("SELECT unnest([10, 0])::HUGEINT AS a"), Domain(a=["10", "0"]))
     ) == [(0,), (1,)]
     for kind in ("Int8", "int16", "UInt64", "Float64", "int64[pyarrow]"):
-        assert rows_of(read(pd.DataFrame({"a": pd.Series([1, 0], dtype=kind)}), domain)) == [
+        assert encoded_rows(read(pd.DataFrame({"a": pd.Series([1, 0], dtype=kind)}), domain)) == [
             (0,),
             (9,),
         ]
-    assert rows_of(read(pd.DataFrame({"a": pd.Series([1, None], dtype="Int64")}), domain)) == [(9,)]
+    assert encoded_rows(read(pd.DataFrame({"a": pd.Series([1, None], dtype="Int64")}), domain)) == [
+        (9,)
+    ]
 
 
 class TrapText(str):
@@ -299,8 +265,8 @@ def test_columns_of_types_without_a_rule_are_outside():
     for source in (frame, frame.to_arrow(), CONNECTION.from_arrow(frame.to_arrow())):
         for name in frame.columns:
             domain = Domain({name: Categories(["x"], outside="other")})
-            assert rows_of(read(source, domain)) == [(1,)]
-        assert rows_of(read(source, Domain(a=Integers(0, 5, outside="other")))) == [(6,)]
+            assert encoded_rows(read(source, domain)) == [(1,)]
+        assert encoded_rows(read(source, Domain(a=Integers(0, 5, outside="other")))) == [(6,)]
         with pytest.raises(
             InputError, match=r"the column 'a' of .* must hold numbers, text or dates; its type is "
         ):
@@ -312,11 +278,6 @@ def test_columns_of_types_without_a_rule_are_outside():
 
 
 # CSV.
-
-
-def lines(folder, content, name="x.csv"):
-    (folder / name).write_bytes(content)
-    return folder / name
 
 
 @pytest.mark.parametrize(
@@ -354,8 +315,8 @@ def lines(folder, content, name="x.csv"):
     ],
 )
 def test_each_line_of_csv_is_read_or_dropped_separately(tmp_path, line, kept_rows):
-    file = lines(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
-    assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted(
+    file = write_file(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
+    assert encoded_rows(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted(
         [(0, 0), *kept_rows, (1, 5)]
     )
 
@@ -372,7 +333,9 @@ def test_each_line_of_csv_is_read_or_dropped_separately(tmp_path, line, kept_row
     ],
 )
 def test_dialects_of_csv_follow_from_the_header(tmp_path, content):
-    assert rows_of(read(lines(tmp_path, content), Domain(sex=["F"], n=Coded(2)))) == [(0, 1)]
+    assert encoded_rows(read(write_file(tmp_path, content), Domain(sex=["F"], n=Coded(2)))) == [
+        (0, 1)
+    ]
     assert [field.name for field in schema(tmp_path / "x.csv")] == ["sex", "n"]
 
 
@@ -518,7 +481,7 @@ def test_instant_has_one_text_in_any_source(tmp_path, monkeypatch, unit, zone):
     for other_zone in ("America/New_York", "Asia/Kolkata"):
         monkeypatch.setenv("TZ", other_zone)
         for source in sources:
-            assert rows_of(
+            assert encoded_rows(
                 read(source, Domain(when=["1970-01-01", f"1970-01-01 00:00{after}"]))
             ) == [(0,), (1,)], type(source)
 
@@ -569,7 +532,9 @@ def test_value_is_equal_in_any_container(name, tmp_path):
         pq.write_table(table, tmp_path / "x.parquet")
         sources.append(tmp_path / "x.parquet")
     for source, (kind, cells) in itertools.product(sources, answers):
-        assert rows_of(read(source, Domain(a=kind))) == [(cell,) for cell in cells], type(source)
+        assert encoded_rows(read(source, Domain(a=kind))) == [(cell,) for cell in cells], type(
+            source
+        )
 
 
 class Foreign(pa.ExtensionType):
@@ -582,10 +547,12 @@ class Foreign(pa.ExtensionType):
 
 def test_foreign_nulls_are_null():
     stored = pa.ExtensionArray.from_storage(Foreign(), pa.array([1, None, 2]))
-    assert rows_of(
+    assert encoded_rows(
         read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="drop", null="other")))
     ) == [(1,)]
-    assert rows_of(read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="other")))) == [
+    assert encoded_rows(
+        read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="other")))
+    ) == [
         (1,),
         (1,),
     ]
@@ -601,7 +568,7 @@ def test_row_does_not_affect_other_object_values(further):
     rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
     domain = Domain(a=Categories(["F"], outside="other", null="drop"))
     without, with_further_row = (
-        rows_of(read(pd.DataFrame({"a": pd.Series(values, dtype=object)}), domain))
+        encoded_rows(read(pd.DataFrame({"a": pd.Series(values, dtype=object)}), domain))
         for values in (rows, [*rows, further])
     )
     assert with_further_row == sorted([*without, *([] if further is None else [(1,)])])
@@ -611,7 +578,7 @@ def test_columns_whose_names_have_dots(tmp_path):
     table = pa.table({"a.b": ["F"], "a": pa.array([{"b": "M"}])})
     pq.write_table(table, tmp_path / "x.parquet")
     for source in (table, tmp_path / "x.parquet"):
-        assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
+        assert encoded_rows(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
 
 
 def test_duckdb_null_column_is_null():

@@ -13,9 +13,9 @@ import pytest
 import leastnoise as ln
 from leastnoise._sources import schema
 from leastnoise._trusted.reading import check_source, read
-from leastnoise._trusted.table import open_content
 from trusted.reading.encoders import refused
 from trusted.reading.postgres import fill, server
+from trusted.reading.small_sources import encoded_rows
 
 NEW_YORK = "America/New_York"
 TIME = dt.datetime.fromisoformat("2024-01-31T23:30")
@@ -45,12 +45,6 @@ TABLE = pa.table(
         ]
     ),
 )
-
-
-def rows_of(table):
-    """Return the encoded rows as sorted tuples."""
-    names = [open_content(table).codes[name].tolist() for name in table.domain.names]
-    return sorted(zip(*names, strict=True))
 
 
 def types_of(fields):
@@ -138,22 +132,22 @@ def partitioned(folder, ending):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_folders_of_key_and_value_give_text_columns(tmp_path, ending):
     partitioned(tmp_path / "part", ending)
-    rows = rows_of(read(tmp_path / "part", DOMAIN))
+    rows = encoded_rows(read(tmp_path / "part", DOMAIN))
     assert rows == [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 2, 2)]
     assert [field.name for field in schema(tmp_path / "part")] == ["sex", "year", "region"]
     only_folders = ln.Domain(year=DOMAIN.kind("year"))
-    assert rows_of(read(tmp_path / "part", only_folders)) == [(0,), (0,), (1,), (2,)]
+    assert encoded_rows(read(tmp_path / "part", only_folders)) == [(0,), (0,), (1,), (2,)]
     one_file = tmp_path / "part" / "year=2023" / "region=01" / f"part.{ending}"
     assert [field.name for field in schema(one_file)] == ["sex"]
     assert {field.name for field in schema(tmp_path / "part" / "year=2023")} == {"sex", "region"}
-    rows_read = rows_of(read(tmp_path / "part" / "year=20*" / "*" / f"*.{ending}", DOMAIN))
+    rows_read = encoded_rows(read(tmp_path / "part" / "year=20*" / "*" / f"*.{ending}", DOMAIN))
     assert rows_read == rows[:3]
 
 
 def test_file_column_wins_over_folder_name(tmp_path):
     (tmp_path / "part" / "sex=X").mkdir(parents=True)
     (tmp_path / "part" / "sex=X" / "a.csv").write_text("sex\nF\n")
-    assert rows_of(read(tmp_path / "part", ln.Domain(sex=["F", "X"]))) == [(0,)]
+    assert encoded_rows(read(tmp_path / "part", ln.Domain(sex=["F", "X"]))) == [(0,)]
 
 
 def test_files_below_different_keys_are_refused(tmp_path):
@@ -169,7 +163,7 @@ def test_a_unit_can_be_a_folder(tmp_path):
         (tmp_path / "part" / f"person={person}").mkdir(parents=True)
         (tmp_path / "part" / f"person={person}" / "a.csv").write_text("sex\nF\nF\nF\n")
     table = read(tmp_path / "part", ln.Domain(sex=["F"]), unit_column="person", max_rows=1)
-    assert rows_of(table) == [(0,), (0,)]
+    assert encoded_rows(table) == [(0,), (0,)]
 
 
 # --- headers --------------------------------------------------------------------------------------
@@ -202,7 +196,7 @@ def test_lines_before_header_explain_missing_column(tmp_path):
     with refused("If there are lines before the names"):
         read(tmp_path / "x.csv", ln.Domain(age=["F"]))
     named = ln.CSV(tmp_path / "x.csv", header=["id", "sex"])
-    assert rows_of(read(named, ln.Domain(sex=["F"]))) == [(0,)]
+    assert encoded_rows(read(named, ln.Domain(sex=["F"]))) == [(0,)]
 
 
 # --- time zones -----------------------------------------------------------------------------------
@@ -221,12 +215,12 @@ def test_days_of_instants_need_a_zone(tmp_path, zone, by):
             check_source(source, ln.Domain(when=dates), ["when"], [], None)
         stated = ln.Dates("2024-01-01", "2024-02-29", by, zone=NEW_YORK)
         check_source(source, ln.Domain(when=stated), ["when"], [], None)
-        counted = rows_of(read(source, ln.Domain(when=stated)))
+        counted = encoded_rows(read(source, ln.Domain(when=stated)))
         assert len(counted) == 1
 
 
 def test_days_without_a_zone_in_the_schema_need_none(tmp_path):
     dates = ln.Domain(when=ln.Dates("2024-01-01", "2024-02-29", "month"))
     (tmp_path / "x.csv").write_text("when\n2024-01-31T23:30:00Z\n2024-02-01\n")
-    assert rows_of(read(tmp_path / "x.csv", dates)) == [(0,), (1,)]
-    assert rows_of(read(pa.table({"when": [TIME]}), dates)) == [(0,)]
+    assert encoded_rows(read(tmp_path / "x.csv", dates)) == [(0,), (1,)]
+    assert encoded_rows(read(pa.table({"when": [TIME]}), dates)) == [(0,)]

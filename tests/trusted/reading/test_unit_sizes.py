@@ -13,7 +13,7 @@ from leastnoise._domain import Domain, Edges, Reading
 from leastnoise._trusted.kernel import QuantileSelection
 from leastnoise._trusted.reading import read_unit_sizes
 from leastnoise._trusted.table import open_content
-from trusted.kernel.selections import law_of_group
+from trusted.kernel.selections import cell_probabilities
 
 DOMAIN = Domain(rows=Edges([0, 1, 2, 4, 8], closed="right", outside="clip"))
 
@@ -72,6 +72,6 @@ def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit():
         before = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
         for size in (1, 2, 3, 50):
             after = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
-            laws = [law_of_group(selection, counts, 1) for counts in (before, after)]
+            laws = [cell_probabilities(selection, counts, 1) for counts in (before, after)]
             largest = max(largest, np.abs(np.log(laws[0] / laws[1])).max())
     assert 0.2 < largest <= 0.5 * (1 + 1e-9)

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,10 @@ import pytest
 from behind_the_wall import Column
 from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount, UnitTotal
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.reading import ReadRequest, _column, _read, read
+from leastnoise._trusted.reading import ReadRequest, _column, read
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.table import Counted, open_content
-from trusted.reading.neighbours import entropy_of as entropy
+from trusted.reading.row_keys import fixed_row_keys, random_bytes_of
 
 COUNTS = {
     "units": UnitCount(),
@@ -41,8 +40,7 @@ def small_sources(generator):
 def cells_of_rows(ids, values, keys, read_rows, **bounds):
     """Return the counts of units and of rows in each cell (v, w), for some of the rows."""
     source = pa.table({"id": pa.array(ids, pa.string()), **values}).take(read_rows)
-    random_bytes = keys[read_rows].astype("<u8").tobytes()
-    with mock.patch.object(_read, "urandom", return_value=random_bytes):
+    with fixed_row_keys(keys[read_rows]):
         table = open_content(read(source, CELLS, unit_column="id", **bounds))
     places = 2 * table.codes["v"].astype(int) + table.codes["w"]
     # The values of None are 1 in every row that counts.
@@ -115,7 +113,7 @@ def cut_rows(ids, cells, most, bound):
     """Return how many rows of all units are counted as cut."""
     units = Units(None if bound is None else PerCellBound(bound, "v"), {"v": 3})
     units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
-    return units.count_cut_rows(units.keep(most, entropy(range(len(ids)))), 3)
+    return units.count_cut_rows(units.keep(most, random_bytes_of(range(len(ids)))), 3)
 
 
 def cut_by_hand(cells, most, bound):
@@ -246,7 +244,7 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
             tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
         ]
         expected = reference_kept_rows(keys, list(map(unit_of, ids)), cells, most, within)
-        assert units.keep(most, entropy(keys)).tolist() == expected, trial
+        assert units.keep(most, random_bytes_of(keys)).tolist() == expected, trial
 
 
 def test_dropped_rows_have_a_cell_of_their_own():
@@ -254,7 +252,7 @@ def test_dropped_rows_have_a_cell_of_their_own():
     frame = pl.DataFrame({"id": ["a"] * 4, "v": [9, 9, 0, 0]})
     domain = Domain(v=Coded(2))
     for keys in itertools.permutations(range(4)):
-        with mock.patch.object(_read, "urandom", entropy(keys)):
+        with fixed_row_keys(keys):
             table = read(
                 frame,
                 domain,

@@ -10,7 +10,7 @@ import leastnoise as ln
 from differential.exact import ExactNumbers
 from leastnoise._release import answer_statement
 from leastnoise._workload import SqlSettings, over_common_domain, read_statements
-from workload.sql.test_bi import assert_rows_equal, normalize, normalized_rows
+from workload.sql.answer_rows import assert_rows_equal, normalize, normalized_rows
 
 TODAY = "2025-03-10"
 DOMAIN = ln.Domain(
