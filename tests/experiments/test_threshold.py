@@ -59,19 +59,19 @@ def at_least(scale, values):
     )
 
 
-def vector_law(rows, epsilon, kept_share=Fraction(3, 4), damp=1.0):
-    """Return the probabilities of sparse vector results; ``damp`` reduces the noise."""
+def sparse_vector_probabilities(rows, epsilon, kept_share=Fraction(3, 4), damp=1.0):
+    """Return the probability of each candidate; ``damp`` reduces the noise."""
     a, b = kept_share.as_integer_ratio()
     queries = [b * sum(w <= u for w in rows) - a * len(rows) for u in CANDIDATES[:-1]]
     bars, mass = laplace(damp * max(a, b - a) / (epsilon / 2), 400)
     scale = damp * b / (epsilon / 2)
-    law = []
+    probabilities = []
     remaining = mass.copy()
     for query in queries:
         stops = at_least(scale, bars - query)
-        law.append(float((remaining * stops).sum()))
+        probabilities.append(float((remaining * stops).sum()))
         remaining = remaining * (1 - stops)
-    return np.array([*law, float(remaining.sum())])
+    return np.array([*probabilities, float(remaining.sum())])
 
 
 def cut_by(limit, rows, low, high):
@@ -82,19 +82,26 @@ def cut_by(limit, rows, low, high):
     ]
 
 
-def joint_law(rows, epsilon, low, high, damp=1.0):
-    """Return the exact probabilities of the least error's results."""
+def least_error_probabilities(rows, epsilon, low, high, damp=1.0):
+    """Return the probability of each candidate; ``damp`` reduces the noise."""
     scores = []
     for limit, noise in zip(CANDIDATES, NOISE, strict=True):
         cut = cut_by(limit, rows, low, high)
         errors = [math.isqrt(c * c + int(s) ** 2) for c, s in zip(cut, noise, strict=True)]
         scores.append(sum(errors))
     most = max(sum(cut_by(CANDIDATES[0], [w], low, high)) for w in range(MOST + 1))
-    scale = damp * most / epsilon
+    return probabilities_of_least(scores, damp * most / epsilon)
+
+
+def probabilities_of_least(scores, scale):
+    """Return the probability that each score less the absolute value of its noise is the least.
+
+    The first of equal ones is chosen.
+    """
     z, mass = laplace(scale, 2000)
     half = np.where(z == 0, mass, 2 * mass)[z >= 0]
     below = np.concatenate([[0.0], np.cumsum(half)])  # P(|Z| < i)
-    law = []
+    probabilities = []
     for place, score in enumerate(scores):
         probability = half.copy()
         for other_place, other_score in enumerate(scores):
@@ -103,8 +110,8 @@ def joint_law(rows, epsilon, low, high, damp=1.0):
             # The other score less its noise is larger, or equal and later in the list.
             bound = other_score - score + np.arange(len(half)) + (other_place > place)
             probability = probability * below[np.clip(bound, 0, len(below) - 1)]
-        law.append(float(probability.sum()))
-    return np.array(law)
+        probabilities.append(float(probability.sum()))
+    return np.array(probabilities)
 
 
 def largest_loss(law):
@@ -115,9 +122,9 @@ def largest_loss(law):
 @pytest.mark.parametrize(
     ("law", "epsilon", "arguments"),
     [
-        (vector_law, 0.8, (Fraction(3, 4),)),
-        (vector_law, 0.8, (Fraction(1, 5),)),
-        *((joint_law, 1.2, ends) for ends in QUERIES.values()),
+        (sparse_vector_probabilities, 0.8, (Fraction(3, 4),)),
+        (sparse_vector_probabilities, 0.8, (Fraction(1, 5),)),
+        *((least_error_probabilities, 1.2, ends) for ends in QUERIES.values()),
     ],
 )
 def test_choices_are_private_by_enumeration(law, epsilon, arguments):
@@ -148,7 +155,7 @@ def test_sparse_vector_draws_the_stated_law(rows, ahead):
     def draw():
         return sparse_vector(amounts(rows), epsilon, entropy, CANDIDATES, Fraction(3, 4))
 
-    assert_follows(draw, vector_law(rows, 0.8))
+    assert_follows(draw, sparse_vector_probabilities(rows, 0.8))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +169,7 @@ def test_least_error_draws_the_stated_law(name, rows, ahead):
     def draw():
         return least_error(amounts(rows), epsilon, entropy, CANDIDATES, *QUERIES[name], NOISE)
 
-    assert_follows(draw, joint_law(rows, 1.2, *QUERIES[name]))
+    assert_follows(draw, least_error_probabilities(rows, 1.2, *QUERIES[name]))
 
 
 @given(st.integers(1, 10**6), st.fractions(Fraction(1, 900), 50, max_denominator=997))

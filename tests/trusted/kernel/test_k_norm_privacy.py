@@ -49,15 +49,16 @@ def groups(name, rows, scale=Fraction(1), group=0):
     return Block((Factor((name,), Dense(rows)),), Fraction(scale), k_norm_group=group)
 
 
-def measured(*blocks, privacy=PURE, noise=Noise.DISCRETE_LAPLACE):
+def measurements_of(*blocks, privacy=PURE, noise=Noise.DISCRETE_LAPLACE):
     return Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=blocks)
 
 
-def loss(plan, before, after):
+def privacy_loss(plan, before, after):
     """Return the largest log ratio of the output probabilities of two tables of rows.
 
     The density of the noise is proportional to exp(-norm / scale), where the norm of a group is the
     largest sum of absolute values over its tables, so the ratio is largest where one noise is 0.
+    The tables of a group must count the same rows: noise is drawn on the points with one total.
     """
     difference = {
         index: exact - dict(_measurement.exact_answers(plan, after))[index]
@@ -67,7 +68,7 @@ def loss(plan, before, after):
     total = Fraction(0)
     for group in plan.k_norm_groups().values():
         sums = [difference[index].sum() for index in group]
-        assert len(set(sums)) == 1  # the shift is one of the lattice on which noise is drawn
+        assert len(set(sums)) == 1
         norm = max(int(np.abs(difference[index]).sum()) for index in group)
         total += norm / plan.blocks[group[0]].scale
     for index, block in enumerate(plan.blocks):
@@ -76,7 +77,8 @@ def loss(plan, before, after):
     return total
 
 
-def tables(rows):
+def table_of_rows(rows):
+    """Return the table of rows (a, b, c); None for no rows."""
     columns = {name: [row[at] for row in rows] for at, name in enumerate(("a", "b", "c"))}
     return Table(DOMAIN, columns, values={"pay": [0] * len(rows)}) if rows else None
 
@@ -94,7 +96,7 @@ PLANS = [
 @pytest.mark.parametrize("blocks", PLANS)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_cost_is_at_least_the_loss_of_every_pair_of_neighbours(blocks, neighbours):
-    plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours))
+    plan = measurements_of(*blocks, privacy=Privacy(PureDP(50), neighbours))
     possible_rows = list(itertools.product(range(2), range(3), range(2)))
     base = [(0, 0, 0), (1, 2, 1)]
     largest = Fraction(0)
@@ -105,16 +107,18 @@ def test_cost_is_at_least_the_loss_of_every_pair_of_neighbours(blocks, neighbour
             else [[*base, row_after] for row_after in possible_rows]
         )
         for rows_after in neighbouring_rows:
-            largest = max(largest, loss(plan, tables([*base, row]), tables(rows_after)))
+            largest = max(
+                largest, privacy_loss(plan, table_of_rows([*base, row]), table_of_rows(rows_after))
+            )
     assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
     if all(block.k_norm_group is not None for block in blocks):
         assert largest == cost(plan).epsilon
 
 
-_PARTS = 420  # a multiple of the numerators of all scales
+PARTS = 420  # parts of a loss of 1, so that the inverse of every scale is a whole number of them
 
 
-def row_vector(blocks, row):
+def answers_of_row(blocks, row):
     """Return what a row adds to the answers of all blocks."""
     codes = dict(zip("abc", row, strict=True))
     parts = []
@@ -128,7 +132,7 @@ def row_vector(blocks, row):
 
 
 def largest_loss(plan, changes):
-    """Return the largest log ratio of probabilities over the changes of the answers."""
+    """Return the largest privacy loss over many changes of the answers, as `privacy_loss`."""
     ends = np.cumsum([block.rows for block in plan.blocks])
     parts = np.split(changes, ends[:-1], axis=1)
     norms = [np.abs(changes_of_block).sum(axis=1) for changes_of_block in parts]
@@ -136,18 +140,19 @@ def largest_loss(plan, changes):
     grouped = set()
     for group in plan.k_norm_groups().values():
         grouped.update(group)
-        for index in group:  # the change is on the lattice on which noise is drawn
+        for index in group:
             assert (parts[index].sum(axis=1) == parts[group[0]].sum(axis=1)).all()
         norm = np.max([norms[index] for index in group], axis=0)
-        losses += norm * _whole_inverse(plan.blocks[group[0]].scale)
+        losses += norm * inverse_in_parts(plan.blocks[group[0]].scale)
     for index, block in enumerate(plan.blocks):
         if index not in grouped:
-            losses += norms[index] * _whole_inverse(block.scale)
-    return Fraction(int(losses.max()), _PARTS)
+            losses += norms[index] * inverse_in_parts(block.scale)
+    return Fraction(int(losses.max()), PARTS)
 
 
-def _whole_inverse(scale):
-    parts = _PARTS / scale
+def inverse_in_parts(scale):
+    """Return 1 / scale as a whole number of parts."""
+    parts = PARTS / scale
     assert parts.denominator == 1
     return int(parts)
 
@@ -156,9 +161,9 @@ def _whole_inverse(scale):
 @pytest.mark.parametrize(("neighbours", "most"), [("add_remove", 3), ("replace", 2)])
 def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbours, most):
     """Try all units of up to ``most`` rows, and under replace all pairs of units."""
-    plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours, "id", most))
+    plan = measurements_of(*blocks, privacy=Privacy(PureDP(50), neighbours, "id", most))
     possible_rows = itertools.product(range(2), range(3), range(2))
-    rows = [row_vector(blocks, row) for row in possible_rows]
+    rows = [answers_of_row(blocks, row) for row in possible_rows]
     units = np.array(
         [
             sum(unit)
@@ -177,9 +182,9 @@ def test_cost_is_at_least_the_loss_of_every_unit_of_several_rows(blocks, neighbo
 
 def test_cost_of_several_rows_is_reached_by_equal_ones():
     privacy = Privacy(PureDP(50), "replace", "id", 3)
-    plan = measured(*PLANS[1], privacy=privacy)
+    plan = measurements_of(*PLANS[1], privacy=privacy)
     assert cost(plan) == PureCost(Fraction(6) + Fraction(2))
-    assert cost(measured(*PLANS[1], privacy=Privacy(PureDP(50), "add_remove", "id", 3))) == (
+    assert cost(measurements_of(*PLANS[1], privacy=Privacy(PureDP(50), "add_remove", "id", 3))) == (
         PureCost(Fraction(3) + Fraction(1))
     )
 
@@ -204,7 +209,7 @@ def test_cost_of_several_rows_is_reached_by_equal_ones():
 )
 def test_other_blocks_than_cells_of_one_scale_are_refused(block):
     with pytest.raises(InputError):
-        measured(cells("a"), block)
+        measurements_of(cells("a"), block)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,7 @@ def test_other_blocks_than_cells_of_one_scale_are_refused(block):
 )
 def test_other_noise_than_laplace_is_refused(noise, budget):
     with pytest.raises(InputError, match="k_norm_group"):
-        measured(cells("a"), privacy=Privacy(budget), noise=noise)
+        measurements_of(cells("a"), privacy=Privacy(budget), noise=noise)
 
 
 def test_grid_is_refused():
@@ -238,7 +243,7 @@ def test_groups_of_too_many_cells_are_refused(size, message):
 
 @pytest.mark.parametrize("names", ["a", "ab"])
 def test_cost_checks_the_blocks_of_a_group_again(names):
-    plan = measured(*(cells(name) for name in names))
+    plan = measurements_of(*(cells(name) for name in names))
     (factor,) = plan.blocks[-1].factors
     object.__setattr__(factor, "operator", Prefix(factor.operator.size))
     with pytest.raises(InputError, match="a block with a k_norm_group"):
@@ -246,7 +251,7 @@ def test_cost_checks_the_blocks_of_a_group_again(names):
 
 
 def test_series_of_periods_refuse_groups():
-    plan = measured(cells("a"))
+    plan = measurements_of(cells("a"))
     with pytest.raises(InputError):
         check_drawable_by_period(plan, "a", "drop")
 
@@ -260,11 +265,11 @@ def test_pure_groups_meet_budgets_of_other_kinds():
 
 
 def test_groups_survive_json_and_change_the_digest():
-    plan = measured(*PLANS[2])
+    plan = measurements_of(*PLANS[2])
     plan_from_json = measurements_from_value(measurements_value(plan))
     assert [block.k_norm_group for block in plan_from_json.blocks] == [0, 0, None]
     assert measurements_digest(plan_from_json) == measurements_digest(plan)
-    independent = measured(*(Block(b.factors, b.scale) for b in plan.blocks))
+    independent = measurements_of(*(Block(b.factors, b.scale) for b in plan.blocks))
     assert measurements_digest(independent) != measurements_digest(plan)
 
 
@@ -276,8 +281,8 @@ def test_group_is_a_whole_number(number):
 
 def test_kernel_draws_each_group_with_one_total():
     blocks = *PLANS[1], Block((Factor(("a",), Identity(2)),), Fraction(2))
-    plan = measured(*blocks, privacy=Privacy(PureDP(2)))
-    rows = tables([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
+    plan = measurements_of(*blocks, privacy=Privacy(PureDP(2)))
+    rows = table_of_rows([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
     totals = []
     for seed in range(200):
         values = simulate(plan, rows, SeededEntropy(seed)).values
@@ -291,9 +296,9 @@ def test_kernel_draws_each_group_with_one_total():
 
 
 def test_resumed_series_repeats_the_drawn_group(tmp_path):
-    plan = measured(*PLANS[0])
+    plan = measurements_of(*PLANS[0])
     ledger = Ledger.create(tmp_path / "rows.ledger", "rows", Privacy(PureDP(2)))
-    rows = tables([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
+    rows = table_of_rows([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
     observed, receipt = measure(plan, rows, ledger, output="out")
     assert len({int(values.sum()) for values in observed.values}) == 1
     assert ledger.spent().epsilon == cost(plan).epsilon == 1

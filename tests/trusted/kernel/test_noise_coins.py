@@ -86,7 +86,7 @@ class Fork(Exception):
         self.options = options
 
 
-def law(program, depth):
+def exact_probabilities(program, depth):
     """Return exact probabilities of a random program's results along every path.
 
     The probability of the paths that are cut at the depth is returned too.
@@ -153,7 +153,7 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
     monkeypatch.setattr(_sampling, "Ratios", Exactly)
     coins = Exactly(x.numerator, x.denominator)
     how = {"linear": scalar(linear), "square": square, "slots": slots}
-    results, open_ = law(
+    results, open_ = exact_probabilities(
         lambda choose: bool(toss_exp(coins, np.array([0]), choose, **how)[0]), depth=18
     )
     g = (linear * x + square * x * x) / slots
