@@ -209,17 +209,23 @@ def test_plan_warns_of_likely_mistakes_without_data(visits, run, original, repla
 
 
 FAULTS = {
-    "sex;age\nF;3;\nM;4\n": ["it has 3 fields, and the header has 2"],
-    'sex,age\n"1","F",3\nM,4\n': ["it has 3 fields, and the header has 2"],
-    'sex,age,remark\nF,3,"said \\"no\\""\nM,4,"x"\n': ["text stands behind a closing quote"],
-    'sex,age\nF,"3\nM,4\n': ["a quote does not close"],
-    "sex,age\nF\n\nM,4\n": ["it has 1 field, and the header has 2"],
-    "sex,age\n" + "F" * 2_100_000 + ",3\nM,4\n": ["it is longer than 2,000,000 bytes"],
+    "a delimiter at the end": ("sex;age\nF;3;\nM;4\n", "it has 3 fields, and the header has 2"),
+    "a field too many": ('sex,age\n"1","F",3\nM,4\n', "it has 3 fields, and the header has 2"),
+    "escaped quotes": (
+        'sex,age,remark\nF,3,"said \\"no\\""\nM,4,"x"\n',
+        "text stands behind a closing quote",
+    ),
+    "an open quote": ('sex,age\nF,"3\nM,4\n', "a quote does not close"),
+    "a field too few": ("sex,age\nF\n\nM,4\n", "it has 1 field, and the header has 2"),
+    "a long line": (
+        "sex,age\n" + "F" * 2_100_000 + ",3\nM,4\n",
+        "it is longer than 2,000,000 bytes",
+    ),
 }
 
 
-@pytest.mark.parametrize("content", FAULTS, ids=range(len(FAULTS)))
-def test_check_explains_why_lines_are_not_records(folder, run, content):
+@pytest.mark.parametrize(("content", "reason"), FAULTS.values(), ids=FAULTS)
+def test_check_explains_why_lines_are_not_records(folder, run, content, reason):
     (folder / "x.csv").write_text(content)
     (folder / "x.toml").write_text(
         '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\n'
@@ -227,7 +233,7 @@ def test_check_explains_why_lines_are_not_records(folder, run, content):
         '[[workload]]\nqueries = { sex = "identity" }\n'
     )
     output = run.succeeds("check", folder / "x.toml").out
-    assert [reason for reason in FAULTS[content] if reason not in output] == []
+    assert reason in output
     assert "rows used      1" in output
 
 

@@ -52,7 +52,7 @@ def cached_comparisons(monkeypatch, comparisons):
     monkeypatch.setattr(_compare, "compare_strategies", compare_or_reuse)
 
 
-# The commands plan and compare.
+# --- the commands plan and compare ----------------------------------------------------------------
 
 
 def test_plan_states_that_no_lower_bound_is_known(folder, run):
@@ -359,7 +359,7 @@ def test_errors_of_sums_are_in_amounts(folder, run):
     assert in_cents["rmse"]["sum of pay"] == expected
 
 
-# The commands release and ledger.
+# --- the commands release and ledger --------------------------------------------------------------
 
 
 def test_release_prints_paths_and_remaining_budget(folder, run):
@@ -414,7 +414,9 @@ def test_ledger_show_converts_rho_at_stated_delta(folder, run):
     assert 0.5 < float(implied["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
 
 
-# The command init. test_messy.py tests the whole way from a draft to a report.
+# --- the command init -----------------------------------------------------------------------------
+
+# The file test_messy.py tests the whole way from a draft to a report.
 
 
 def test_draft_holds_no_value_of_the_data(folder, run):
@@ -451,7 +453,7 @@ def test_draft_of_a_typed_file_uses_its_types(folder, run):
     run.is_refused("4 places to fill in", "plan", "other.toml")
 
 
-# The program as a whole.
+# --- the program as a whole -----------------------------------------------------------------------
 
 
 def test_demo_survey_is_the_same_every_time():
@@ -601,7 +603,7 @@ def test_planning_uses_threads_only_on_request(environment, threads):
     assert result.stderr.split() == [threads, "False"]
 
 
-# Progress.
+# --- progress -------------------------------------------------------------------------------------
 
 
 def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):

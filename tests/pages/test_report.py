@@ -581,7 +581,7 @@ def test_report_states_numbers_between_clipped_values():
     ]
 
 
-# The share of rows that a limit on the rows of a unit cut, estimated from noisy counts.
+# --- the estimated share of rows that a limit on the rows of a unit cut ---------------------------
 
 
 @pytest.fixture(scope="module")

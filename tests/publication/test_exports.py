@@ -59,7 +59,7 @@ def test_export_refuses_a_damaged_manifest(change_manifest):
         ln.export(out, "review")
 
 
-# Pages for reviewers.
+# --- pages for reviewers --------------------------------------------------------------------------
 
 
 def test_review_asks_all_questions_and_marks_open_ones(stored):
@@ -157,7 +157,7 @@ def test_manifest_with_other_facts_than_its_plan_is_refused(change_manifest, pat
         ln.export(out, "review")
 
 
-# The registry of deployments.
+# --- the registry of deployments ------------------------------------------------------------------
 
 # The registry's own template, by its keys.
 REGISTRY_KEYS = {
@@ -203,7 +203,7 @@ def test_losses_of_every_definition(stored):
         assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**50))
 
 
-# Measurements for mbi.
+# --- measurements for mbi -------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["1-laplace", "1-gaussian", "1-weights", "1-floored"])
@@ -312,7 +312,7 @@ def test_mbi_reads_the_export(measured_release, page, tmp_path):
     assert np.abs(answers - table.answer.reshape(-1)).max() < 5 * table.noise_std.max()
 
 
-# Notebooks.
+# --- notebooks ------------------------------------------------------------------------------------
 
 
 def test_exported_notebook_runs(stored):
@@ -329,7 +329,7 @@ def test_exported_notebook_runs(stored):
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
 
 
-# Metadata of files and of the data set.
+# --- metadata of files and of the data set --------------------------------------------------------
 
 
 def test_csvw_describes_every_csv_file(stored):

@@ -65,7 +65,7 @@ def none_for_nan(values):
     return [None if np.isnan(value) else value for value in values.tolist()]
 
 
-# Excel workbooks.
+# --- Excel workbooks ------------------------------------------------------------------------------
 
 
 def test_workbook_lists_every_table(published):
@@ -147,7 +147,7 @@ def test_publication_workbook_has_inert_texts_and_dashes(published):
     assert sheet["A7"].value == "=1+1"
 
 
-# Messages in SDMX-CSV.
+# --- messages in SDMX-CSV -------------------------------------------------------------------------
 
 ID = re.compile(r"[A-Za-z0-9_@$-]+")
 COMPONENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -543,7 +543,7 @@ def test_sdmx_without_an_agency_is_accepted():
     check_options(SMALL, ln.Options(sdmx={"agency": ""}))
 
 
-# Formats that are refused before anything is paid.
+# --- formats that are refused before anything is paid ---------------------------------------------
 
 
 @pytest.mark.parametrize("name", WRITERS)

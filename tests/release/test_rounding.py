@@ -94,7 +94,7 @@ def test_command_writes_every_table(plan, tmp_path):
     assert "must not exist yet" in command_output(*arguments)
 
 
-# Releases that are published rounded.
+# --- releases that are published rounded ----------------------------------------------------------
 
 
 def test_rounding_covers_columns_and_hides_omissions(plan):

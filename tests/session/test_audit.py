@@ -164,7 +164,7 @@ def test_audit_fills_half_of_the_cells_of_contrasts():
     assert worst.distance(2) ** 2 / 2 / worst.units**2 >= 0.9 * float(plan.cost().rho)
 
 
-# Searches for categories.
+# --- searches for categories ----------------------------------------------------------------------
 
 SEARCHES = {
     "Laplace": ln.Privacy(ln.ApproxDP(1, "1e-6")),
@@ -248,7 +248,7 @@ def test_rule_that_was_wrongly_proved_is_detected(monkeypatch):
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
 
-# Refusals.
+# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

@@ -51,7 +51,7 @@ def customers(rng, people=300):
     )
 
 
-# Planning.
+# --- planning -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -109,7 +109,7 @@ def test_cell_bound_helps_gaussian_noise_only():
     assert gaussian.expected_error().tables[0].rmse == pytest.approx(2 * math.sqrt(6), rel=1e-3)
 
 
-# Releasing.
+# --- releasing ------------------------------------------------------------------------------------
 
 
 def test_table_read_without_cell_bound_is_refused():
@@ -158,7 +158,7 @@ def test_check_counts_rows_beyond_the_cell_bound():
     assert (findings.rows, findings.cut, findings.used) == (6, 3, 3)
 
 
-# The spec.
+# --- the spec -------------------------------------------------------------------------------------
 
 SPEC = """
 [privacy]

@@ -141,7 +141,7 @@ def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path):
     assert "(low and high) come from least squares" in report(out)
 
 
-# Two attributes.
+# --- two attributes -------------------------------------------------------------------------------
 
 PLANE_SHAPE = (11, 6)
 PLANE = ln.Domain(
@@ -198,7 +198,7 @@ def measure_with_choice(privacy, choice, cells, seeds):
         return [run_once(SeededEntropy(seed)) for seed in seeds]
 
 
-# The whole path.
+# --- the whole path -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
@@ -266,7 +266,7 @@ def test_dawa_answers_planes_of_few_cells(monkeypatch, rows, columns, choice):
     assert_answers_are_finite(domain, "dawa")
 
 
-# Error bars.
+# --- error bars -----------------------------------------------------------------------------------
 
 
 def precision_of_rows(measurements, block):
@@ -413,7 +413,7 @@ def test_shrunk_cells_have_less_error_and_cover():
     assert np.mean([cells[heavy].mean() for cells in covered]) >= 0.9
 
 
-# Refusals before anything is paid.
+# --- refusals before anything is paid -------------------------------------------------------------
 
 SUMS = ln.Domain(a=ln.Coded(10), measures={"pay": ln.Measure("pay", 0, 10)}).as_complete()
 LONG_DOMAIN = ln.Domain(a=ln.Coded(5000), b=ln.Coded(2)).as_complete()

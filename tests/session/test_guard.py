@@ -411,7 +411,7 @@ def test_entered_release_includes_its_guard(tmp_path):
     assert len(other_ledger.entries()) == 2
 
 
-# What would publish nothing.
+# --- releases that would publish nothing ----------------------------------------------------------
 
 SEX_AGE = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
 BY_SEX = ln.queries(SEX_AGE, sex="identity") + ln.queries(SEX_AGE, age="identity")
@@ -529,7 +529,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path):
         assert change[0] == (line == "F,3,7")
 
 
-# Columns of some tables only.
+# --- columns of some tables only ------------------------------------------------------------------
 
 
 def sexes_and_ages(rows, missing_ages, nonresponse=0.0):
@@ -649,7 +649,7 @@ def test_row_changes_the_count_of_one_column_by_one():
                     assert change == [0, 1]
 
 
-# A corrected release.
+# --- a corrected release --------------------------------------------------------------------------
 
 
 @every_budget

@@ -77,7 +77,7 @@ def test_registered_function_gives_the_same_plan():
 @pytest.mark.parametrize(
     "strategy",
     [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE],
-    ids=range(5),
+    ids=["integer array", "lists", "float array", "by attribute", "function"],
 )
 def test_every_form_of_user_strategy_gives_one_plan(strategy):
     assert ln.plan(PREFIX, ln.PureDP(1), strategy=strategy) == ln.plan(

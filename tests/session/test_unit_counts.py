@@ -378,7 +378,9 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("source", ["frame", "relation", "file"])
-@pytest.mark.parametrize("queries", GROUPS, ids=range(len(GROUPS)))
+@pytest.mark.parametrize(
+    "queries", GROUPS, ids=["level", "ranges", "predicates", "joint", "rolling", "prefix"]
+)
 def test_people_in_groups_match_duckdb(queries, source, tmp_path):
     parsed_spec = people(f"[[workload]]\nqueries = {{ {queries} }}\ncount = 'units'")
     data = ACTIVE
@@ -393,27 +395,27 @@ def test_people_in_groups_match_duckdb(queries, source, tmp_path):
     assert counts == [distinct(where) for where in GROUPS[queries]]
 
 
-STATEMENTS = [
-    (
+STATEMENTS = {
+    "months": (
         "SELECT date_trunc('month', day) AS m, COUNT(DISTINCT id) AS n FROM ACTIVE "
         "WHERE day IS NOT NULL GROUP BY 1"
     ),
-    (
+    "filtered counts": (
         "SELECT shop, COUNT(DISTINCT id) AS n, COUNT(DISTINCT id) FILTER (WHERE age >= 18) AS "
         "adults FROM ACTIVE WHERE shop IS NOT NULL AND day >= DATE '2024-01-15' GROUP BY shop"
     ),
-    (
+    "groups by CASE": (
         "SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS stage, COUNT(DISTINCT id) AS n "
         "FROM ACTIVE WHERE age IS NOT NULL GROUP BY 1"
     ),
-    (
+    "counts of CASE": (
         "SELECT COUNT(DISTINCT CASE WHEN shop <> 'a' THEN id END) AS n FROM ACTIVE "
         "WHERE age BETWEEN 18 AND 64"
     ),
-]
+}
 
 
-@pytest.mark.parametrize("text", STATEMENTS, ids=range(len(STATEMENTS)))
+@pytest.mark.parametrize("text", STATEMENTS.values(), ids=STATEMENTS)
 def test_statements_of_people_have_the_answers_of_duckdb(text):
     parsed_spec = people("[[workload]]\nqueries.age = 'identity'")
     workload = ln.sql(parsed_spec.domain, text, unit="id")

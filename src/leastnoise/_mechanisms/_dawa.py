@@ -404,7 +404,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
     return DawaSetting(plan, attributes, noise_kinds(plan.privacy)[0])
 
 
-# One attribute.
+# --- one attribute --------------------------------------------------------------------------------
 
 
 def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
@@ -502,7 +502,7 @@ def relative_split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
-# Two attributes.
+# --- two attributes -------------------------------------------------------------------------------
 
 
 def run_plane(setting: DawaSetting, series: Series) -> Outcome:

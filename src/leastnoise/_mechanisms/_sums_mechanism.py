@@ -424,7 +424,7 @@ def _deviation(measurements: Measurements | None) -> float:
     return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
-# Workloads with queries only on the summed number.
+# --- workloads with queries only on the summed number ---------------------------------------------
 
 
 def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
@@ -457,7 +457,7 @@ def measure_bucket_sums(
     return Outcome(setting.plan, observation, finding)
 
 
-# One table of groups.
+# --- one table of groups --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -549,7 +549,7 @@ def measure_sums_by_group(
     return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 
 
-# All other tables and queries.
+# --- all other tables and queries -----------------------------------------------------------------
 
 
 def threshold_chooser(setting: SumsSetting) -> Chooser:

@@ -136,44 +136,45 @@ def test_every_error_can_be_caught_as_one():
     assert issubclass(InputError, ValueError)
 
 
-LONG = [
-    "a" * 10**6,
-    10**5000,
-    [10**5000],
-    reduce(lambda inner, _: [inner], range(100_000), []),
-    {"k" * 9999: ["v"] * 9999},
-    Fraction(1, 3**9000),
-    b"x" * 10**6,
-]
-DIGITS = [
-    "1e99999999",
-    "3.5e+0001000",
-    "1e1000",
-    "1E-9999999",
-    "0." + "1" * 5000,
-    "1" * 5000,
-    "1e0_1_0_0_0_0",
-]
-DIGITS += [Decimal("1e-999999"), 10**5000]
+LONG_VALUES = {
+    "text": "a" * 10**6,
+    "number": 10**5000,
+    "list of a number": [10**5000],
+    "nested lists": reduce(lambda inner, _: [inner], range(100_000), []),
+    "mapping": {"k" * 9999: ["v"] * 9999},
+    "fraction": Fraction(1, 3**9000),
+    "bytes": b"x" * 10**6,
+}
+NUMBERS_OF_MANY_DIGITS = {
+    "exponent": "1e99999999",
+    "exponent with sign and zeros": "3.5e+0001000",
+    "exponent of 1000": "1e1000",
+    "negative exponent": "1E-9999999",
+    "decimals": "0." + "1" * 5000,
+    "digits": "1" * 5000,
+    "exponent with underscores": "1e0_1_0_0_0_0",
+    "Decimal": Decimal("1e-999999"),
+    "int": 10**5000,
+}
 
 
-@pytest.mark.parametrize("long_value", LONG, ids=range(7))
+@pytest.mark.parametrize("long_value", LONG_VALUES.values(), ids=LONG_VALUES)
 def test_message_quotes_at_most_200_characters(long_value):
     message = str(refuse("size", long_value, "small"))
     assert len(message) < 250
     assert message.startswith("size must be small; got ")
 
 
-@pytest.mark.parametrize("text", DIGITS, ids=range(len(DIGITS)))
-def test_number_of_many_digits_is_refused_uncomputed(text):
+@pytest.mark.parametrize("number", NUMBERS_OF_MANY_DIGITS.values(), ids=NUMBERS_OF_MANY_DIGITS)
+def test_number_of_many_digits_is_refused_uncomputed(number):
     with pytest.raises(InputError, match=r"at most 1000 digits each; got .* Use fewer digits"):
-        exact("clip", text)
+        exact("clip", number)
 
 
 @pytest.mark.parametrize(
     "text",
     ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""],
-    ids=range(7),
+    ids=["lists", "mappings", "digits", "NaN", "infinity", "unclosed", "empty"],
 )
 def test_unusual_json_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):

@@ -33,7 +33,7 @@ from trusted.reading.engine_cases import BERLIN, HOWE, KINDS, MEASURES, PRODUCTS
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
 from trusted.reading.postgres import fill, table
 
-# Encoding and counting.
+# --- encoding and counting ------------------------------------------------------------------------
 
 
 VALUE_COLUMNS = ("n", "x", "t", "b", "d", "s", "z")
@@ -526,7 +526,7 @@ def test_a_release_is_the_same_from_every_source(engine):
     assert release_of_rows.long("pandas").equals(release_of_engine.long("pandas"))
 
 
-# Spark and Postgres.
+# --- Spark and Postgres ---------------------------------------------------------------------------
 
 
 ODD_BYTES = [

@@ -367,7 +367,7 @@ def test_unused_second_keys_are_absent(unit):
         )
 
 
-# Neighbours.
+# --- neighbours -----------------------------------------------------------------------------------
 
 
 MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
@@ -564,7 +564,7 @@ def test_join_without_unit_rule_changes_several_units(monkeypatch):
     assert (north, south) == ([0, 0, 0], [1, 1, 1])
 
 
-# Refusals.
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_check_shows_most_frequent_outside_values():

@@ -152,7 +152,7 @@ def test_nothing_is_spent_on_a_pair_that_cannot_match(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# Types of pandas.
+# --- types of pandas ------------------------------------------------------------------------------
 
 VISITS = pd.DataFrame({"time": pd.to_datetime(["2024-01-05", "2024-01-09", None, "2024-02-01"])})
 AGES = pd.Series([5, 30, None, 70])

@@ -277,7 +277,7 @@ def test_columns_of_types_without_a_rule_are_outside():
             check_source(source, Domain(d=["x"]), ["d"], [], None)
 
 
-# CSV.
+# --- CSV ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_columns_of_parquet(tmp_path):
     ]
 
 
-# Bad input.
+# --- bad input ------------------------------------------------------------------------------------
 
 DOMAIN = Domain(sex=["F", "M"])
 
@@ -458,7 +458,7 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
     )
 
 
-# One value, one cell, from every source.
+# --- one value has one cell, from every source ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
