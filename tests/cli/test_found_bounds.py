@@ -55,7 +55,8 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run):
     assert "were found and paid before" in run("plan", "spec.toml").out
     plan_after = run.json("plan", "spec.toml")
     max_rows, pay = plan_after["searches"]
-    assert (max_rows["attribute"], pay["attribute"]) == ("max_rows", "clip of pay")
+    assert max_rows["attribute"] == "max_rows"
+    assert pay["attribute"] == "clip of pay"
     assert max_rows["covers"] == "0.95"
     assert max_rows["widest"] == ["0", "20"]
     assert max_rows["bounds"] == ["0", "2"]

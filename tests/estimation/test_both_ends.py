@@ -50,7 +50,8 @@ def test_counts_and_sums_cost_as_much_as_one():
         evaluate_plan(queries(domain, a="identity", sum=name), plan).expected_error().tables[0].rmse
         for name in (None, "pay")
     )
-    assert (round(counts, 3), round(sums / 1000, 3)) == (2.0, 1.414)
+    assert round(counts, 3) == 2.0
+    assert round(sums / 1000, 3) == 1.414
 
 
 def test_mean_error_bound_is_reached_at_both_ends():

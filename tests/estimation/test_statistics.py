@@ -397,13 +397,15 @@ def test_requested_statistics_have_narrower_bands():
     width = sum(quantile.high - quantile.low for quantile in requested)
     assert width < sum(quantile.high - quantile.low for quantile in from_band)
     assert [quantile.group for quantile in from_band] == [quantile.group for quantile in requested]
-    assert (minimal_draws(estimate, 0.95), minimal_draws(estimate, 0.99999)) == (199, 0)
+    assert minimal_draws(estimate, 0.95) == 199
+    assert minimal_draws(estimate, 0.99999) == 0
 
 
 def test_band_of_pure_noise_allows_everything():
     plan = trees((Privacy(ln.PureDP("1/100000")), Noise.DISCRETE_LAPLACE))
     band = cdf(simulated_estimate(plan), "age", draws=199)
-    assert (band.low[0], band.high[-2]) == (0, 1)
+    assert band.low[0] == 0
+    assert band.high[-2] == 1
     (median,) = band.quantiles([0.5])
     assert (median.low, median.high) == (1, 30)
 
@@ -509,7 +511,8 @@ def test_ratio_to_possible_zero_has_no_upper_end():
     plan = ln.plan(ln.queries(DOMAIN, month="identity"), ln.PureDP(1))
     release = ln.release(plan, ROWS[ROWS["month"] == "2024-02-03"], seed=3)
     changes = ln.changes(release, "month", 1).numbers
-    assert (changes["ratio_low"][0], changes["ratio_high"][0]) == (0.0, np.inf)
+    assert changes["ratio_low"][0] == 0.0
+    assert changes["ratio_high"][0] == np.inf
     assert np.isnan(changes["ratio"][0])
     with pytest.raises(ln.InputError, match="from 1 to 5; got 6"):
         ln.changes(release, "month", 6)

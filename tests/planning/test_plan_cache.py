@@ -176,7 +176,8 @@ def test_damaged_cache_entry_is_replaced(change, cache):
     (path,) = cache.iterdir()
     path.write_bytes(DAMAGED[change](path.read_bytes(), right))
     plan, tried = plan_and_tried(strategy="identity")
-    assert (plan.to_json(), tried) == (right, ["identity"])
+    assert plan.to_json() == right
+    assert tried == ["identity"]
     assert not plan_and_tried(strategy="identity")[1]
 
 

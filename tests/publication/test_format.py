@@ -39,7 +39,8 @@ def test_stored_release_is_read_by_the_page(stored, page):
     for table, block, values in zip(
         read, release.measurements.blocks, release.observation.values, strict=True
     ):
-        assert (tuple(table["attributes"]), table["measure"]) == (block.attributes, block.measure)
+        assert tuple(table["attributes"]) == block.attributes
+        assert table["measure"] == block.measure
         assert np.array_equal(table["values"], values / release.measurements.grid)
         expected = [dense(factor.operator) for factor in block.factors]
         assert all(

@@ -144,7 +144,8 @@ def test_levels_survive_clipped_values():
     kind = ln.Bins(0, 30000, 6, outside="other", levels=LEVEL)
     clipped = kind.clipped()
     assert clipped.level("half").labels == ("x",)
-    assert (kind.size, clipped.size) == (7, 6)
+    assert kind.size == 7
+    assert clipped.size == 6
     with_null = ln.Bins(0, 30000, 6, outside="other", null="other", levels=LEVEL).clipped()
     assert with_null.level("half").labels == ("x", "other")
     assert clipped.clipped() is clipped

@@ -460,4 +460,5 @@ def test_joins_with_other_bounds_share_one_ledger(tmp_path, files):
             ledger=ledger,
             dataset="visits",
         )
-    assert (len(ledger.entries()), str(ledger.left())) == (3, "nothing")
+    assert len(ledger.entries()) == 3
+    assert str(ledger.left()) == "nothing"

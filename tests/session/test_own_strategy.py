@@ -124,9 +124,11 @@ def test_user_strategy_serves_targets_and_objectives(rows):
     workload = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
     plan = ln.plan(workload, ln.Least("rho"), strategy={"age": TREE})
     worst = ln.plan(workload, plan.privacy, strategy={"age": TREE}, objective="worst")
-    assert (plan.strategy, worst.strategy) == ("own", "own")
+    assert plan.strategy == "own"
+    assert worst.strategy == "own"
     first, second = ln.release(plan, rows, seed=1).tables
-    assert (first.largest_margin <= 40, second.largest_margin <= 5) == (True, True)
+    assert first.largest_margin <= 40
+    assert second.largest_margin <= 5
     (candidate,) = (
         candidate
         for candidate in ln.compare(PREFIX, ln.PureDP(1), custom_strategy=TREE)

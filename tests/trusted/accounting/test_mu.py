@@ -274,7 +274,8 @@ def test_pure_shares_and_gaussian_shares_mix():
     epsilon = pure_epsilon(share.mu_squared)
     assert covers(share, PureCost(epsilon))
     laplace = charge(WHOLE, share, PureCost(epsilon))
-    assert (laplace.epsilon >= epsilon, laplace.mu_squared) == (True, share.mu_squared)
+    assert laplace.epsilon >= epsilon
+    assert laplace.mu_squared == share.mu_squared
     noisy = charge(WHOLE, share, GaussianCost(share.mu_squared))
     assert is_within_budget(WHOLE, [laplace, noisy, noisy, laplace])
     assert not is_within_budget(WHOLE, [laplace, noisy, noisy, laplace, laplace])
@@ -410,7 +411,8 @@ def test_share_limit_covers_its_part():
     limit = share_limit(WHOLE, "1/12")
     share_of_mu = WHOLE.share("1/12").mu_squared
 
-    assert (type(limit), limit.delta) == (ApproxDP, WHOLE.delta)
+    assert type(limit) is ApproxDP
+    assert limit.delta == WHOLE.delta
     assert is_within_budget(limit, [gaussian_charge(share_of_mu)])
     assert not is_within_budget(limit, [gaussian_charge(share_of_mu * Fraction(1001, 1000))])
     assert share_limit(ZCDP(1), "1/4") == ZCDP("1/4")

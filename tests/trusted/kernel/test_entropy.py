@@ -18,7 +18,9 @@ def test_system_entropy_keeps_nothing_a_fork_could_copy(monkeypatch):
     source = SystemEntropy()
     words = source.words(3)
 
-    assert (words.dtype, words.shape, words.tobytes()) == (np.uint64, (3,), bytes(range(8)) * 3)
+    assert words.dtype == np.uint64
+    assert words.shape == (3,)
+    assert words.tobytes() == bytes(range(8)) * 3
     assert source.words(0).shape == (0,)
     assert requested_bytes == [24, 0]  # neither more, to be kept, nor less
     assert not hasattr(source, "__dict__")

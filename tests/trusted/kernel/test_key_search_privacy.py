@@ -211,19 +211,15 @@ def test_key_search_keeps_only_the_largest():
         )
         for texts, most in ((TEXTS[:300], 300), (TEXTS[:300], 7), ([], 7))
     )
-    assert (largest_keys.keys, largest_keys.units.tolist(), no_keys.keys) == (
-        all_keys.keys[:7],
-        all_keys.units[:7].tolist(),
-        (),
-    )
+    assert largest_keys.keys == all_keys.keys[:7]
+    assert largest_keys.units.tolist() == all_keys.units[:7].tolist()
+    assert no_keys.keys == ()
 
     for outcome in (largest_keys, no_keys):
         read_outcome = outcome_from_text("".join(outcome_to_text(outcome)))
-        assert (type(read_outcome), read_outcome.keys, read_outcome.units.tolist()) == (
-            FoundKeys,
-            outcome.keys,
-            outcome.units.tolist(),
-        )
+        assert type(read_outcome) is FoundKeys
+        assert read_outcome.keys == outcome.keys
+        assert read_outcome.units.tolist() == outcome.units.tolist()
 
 
 def test_key_search_is_the_only_step_of_its_series():

@@ -61,11 +61,9 @@ def test_three_thirds_are_paid_and_a_fourth_is_refused(ledger):
     )
 
     receipts.append(take(ledger))
-    assert (ledger.spent(), ledger.left(), len({receipt.id for receipt in receipts})) == (
-        Charge(epsilon=Fraction(1)),
-        Charge(),
-        3,
-    )
+    assert ledger.spent() == Charge(epsilon=Fraction(1))
+    assert ledger.left() == Charge()
+    assert len({receipt.id for receipt in receipts}) == 3
     with pytest.raises(
         BudgetError,
         match=(
@@ -175,7 +173,9 @@ def test_entries_hold_reservations_and_no_time(ledger):
     text = 'first "table"'.ljust(10_000)  # the longest
     receipt = take(ledger, output="out/übersicht", description=text)
     (entry,) = Ledger.open(ledger.path).entries()
-    assert (entry.number, entry.state, entry.resumable) == (1, "reserved", False)
+    assert entry.number == 1
+    assert entry.state == "reserved"
+    assert entry.resumable is False
     assert (entry.id, entry.charge, entry.number, entry.digest) == (
         receipt.id,
         receipt.charge,
@@ -209,11 +209,9 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path):
 
     before = ledger.entries()
     ledger.seal(receipts[1])
-    assert (ledger.entries(), ledger.reconcile(lambda _: False), ledger.left()) == (
-        before,
-        (),
-        Charge(),
-    )
+    assert ledger.entries() == before
+    assert ledger.reconcile(lambda _: False) == ()
+    assert ledger.left() == Charge()
 
     other_ledger = Ledger.create(tmp_path / "other", "other", ONE)
     with pytest.raises(
@@ -542,7 +540,8 @@ def test_overwritten_bytes_never_give_budget_back(ledger):
         ledger.path.write_bytes(intact[:start] + new + intact[start + len(new) :])
         try:
             reopened = Ledger.open(ledger.path)
-            assert (reopened.privacy, reopened.spent().epsilon) == (ONE, Fraction(3, 10))
+            assert reopened.privacy == ONE
+            assert reopened.spent().epsilon == Fraction(3, 10)
         except LedgerError:
             noticed += 1
     assert noticed > len(filled) / 2

@@ -147,7 +147,8 @@ def test_ledger_survives_kills_in_holder_entries(ledger, tmp_path):
     numbers = [len(entry_kinds) for entry_kinds, _ in rounds]
 
     assert rounds == [[kinds[:number], left_by_entries[number]] for number in numbers]
-    assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
+    assert numbers == sorted(numbers)
+    assert {*numbers} == {1, 2, 3, 4}
 
 
 def test_killed_while_the_ledger_is_created(tmp_path):

@@ -97,7 +97,8 @@ def test_paid_arrays_have_no_writable_views(name, value):
         with pytest.raises(AttributeError, match="a sealed array cannot be"):
             array.__setstate__(np.zeros(3, dtype=np.int64).__reduce__()[2])
         unpickled = pickle.loads(pickle.dumps(array))
-        assert (type(unpickled), unpickled.tolist()) == (Sealed, array.tolist())
+        assert type(unpickled) is Sealed
+        assert unpickled.tolist() == array.tolist()
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.setflags(write=True)
     assert {

@@ -101,7 +101,8 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger):
 
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least_cost("1/4"))
-    assert (series.left().epsilon, ledger.entries()) == (1, ())
+    assert series.left().epsilon == 1
+    assert ledger.entries() == ()
 
 
 def test_series_is_paid_before_its_first_step(ledger, monkeypatch):
@@ -119,7 +120,9 @@ def test_series_is_paid_before_its_first_step(ledger, monkeypatch):
 
     series.choose(least_cost("1/4"))
     observation = series.measure(step(PureDP("3/4")))
-    assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
+    assert observation.private is True
+    assert observation.receipt == entry.id
+    assert series.left().epsilon == 0
     assert len(ledger.entries()) == 1
 
     monkeypatch.setattr(
@@ -253,9 +256,11 @@ def test_series_gives_no_access_to_rows():
 def test_unpaid_draws_are_not_private():
     for source in (SystemEntropy(), Known(0)):
         series = UnpaidSeries(adaptive_contract(), TABLE, source)
-        assert (series.private, series.receipt) == (False, None)
+        assert series.private is False
+        assert series.receipt is None
     observation = simulate(step(PureDP(1)), TABLE, SeededEntropy(1))
-    assert (observation.private, observation.receipt) == (False, "")
+    assert observation.private is False
+    assert observation.receipt == ""
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known(0))
 
@@ -332,7 +337,8 @@ def test_two_threads_cannot_together_overspend(monkeypatch):
     for thread in threads:
         thread.join()
 
-    assert (len(successes), series.left().epsilon) == (3, 0)
+    assert len(successes) == 3
+    assert series.left().epsilon == 0
 
 
 def test_forked_process_cannot_spend_again():

@@ -437,9 +437,7 @@ def test_every_layout_and_shape_is_kept(dtype, write):
         ):
             read_array = array_from_json(write(laid))
             assert isinstance(read_array, np.ndarray)
-            assert (read_array.dtype, read_array.shape, read_array.flags.writeable) == (
-                np.int64,
-                laid.shape,
-                True,
-            )
+            assert read_array.dtype == np.int64
+            assert read_array.shape == laid.shape
+            assert read_array.flags.writeable is True
             assert read_array.tolist() == laid.astype(np.int64).tolist()

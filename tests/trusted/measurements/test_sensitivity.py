@@ -254,7 +254,8 @@ def test_numpy_integers_in_scales_become_pythons_own():
     """Otherwise scale times grid would overflow in the noise but not in the cost."""
     scale = Fraction(np.int64(2**44 + 1), np.int64(1))
     block = Block((), scale)
-    assert (type(block.scale.numerator), type(block.scale.denominator)) == (int, int)
+    assert type(block.scale.numerator) is int
+    assert type(block.scale.denominator) is int
     assert Block((), 3).scale == Fraction(3)
     assert isinstance(column_norm(plan_of(LAPLACE, Block((), 3)), 1), Fraction)
 

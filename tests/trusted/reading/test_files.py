@@ -398,14 +398,10 @@ def test_files_that_engines_leave_in_folders_are_not_read(tmp_path, header):
 
 def test_the_name_and_the_ledger_of_files(tmp_path):
     _, folder_of_parts = parts(tmp_path)
-    assert (dataset_name(folder_of_parts), ledger_beside(folder_of_parts)) == (
-        "parts",
-        tmp_path / "parts.ledger",
-    )
-    assert (dataset_name(folder_of_parts / "*.csv"), ledger_beside(folder_of_parts / "*.csv")) == (
-        "parts",
-        folder_of_parts / "parts.ledger",
-    )
+    assert dataset_name(folder_of_parts) == "parts"
+    assert ledger_beside(folder_of_parts) == tmp_path / "parts.ledger"
+    assert dataset_name(folder_of_parts / "*.csv") == "parts"
+    assert ledger_beside(folder_of_parts / "*.csv") == folder_of_parts / "parts.ledger"
     assert ledger_beside(folder_of_parts / "**" / "*.csv") == folder_of_parts / "parts.ledger"
 
 

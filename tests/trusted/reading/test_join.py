@@ -157,7 +157,8 @@ def test_join_counts_match_pandas_merge(first_kind, second_kind, tmp_path, monke
         2 * merged()["weight"].fillna(0).sum()
     )
     used, unused = open_content(table.usage, Counted).tables[None, ("rows",)].tolist()
-    assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
+    assert used == len(merged())
+    assert used + unused == int(VISITS["patient"].notna().sum())
 
 
 CARDS = pd.DataFrame(
@@ -561,7 +562,8 @@ def test_join_without_unit_rule_changes_several_units(monkeypatch):
     north, south = (
         open_content(read(source, domain, **unit)).codes["region"].tolist() for source in joined
     )
-    assert (north, south) == ([0, 0, 0], [1, 1, 1])
+    assert north == [0, 0, 0]
+    assert south == [1, 1, 1]
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -684,11 +686,10 @@ def test_join_keeps_both_locations():
     assert source_location(back) == place
 
     moved = source_from_location(place, "/b/visits.csv")
-    assert (moved.data.path, moved.data.delimiter, moved.second) == (
-        "/b/visits.csv",
-        ";",
-        "/a/patients.parquet",
-    )
-    assert (moved.second_key, moved.public) == ("id", True)
+    assert moved.data.path == "/b/visits.csv"
+    assert moved.data.delimiter == ";"
+    assert moved.second == "/a/patients.parquet"
+    assert moved.second_key == "id"
+    assert moved.public is True
     assert source_from_location(place, joined) is joined
     assert source_location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

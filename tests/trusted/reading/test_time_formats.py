@@ -281,4 +281,5 @@ def test_a_spec_and_a_plan_keep_how_times_are_written(tmp_path):
 
     (tmp_path / "x.csv").write_text("day,at\n3. März 19,1547512200000\n")
     codes = open_content(read(tmp_path / "x.csv", spec.domain)).codes
-    assert (codes["day"].tolist(), codes["at"].tolist()) == ([2], [14])
+    assert codes["day"].tolist() == [2]
+    assert codes["at"].tolist() == [14]

@@ -117,7 +117,8 @@ def test_unavailable_value_is_outside():
     frame = pd.DataFrame({"a": pd.Series(broken), "b": [5, 6, 7, 8]})
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
     codes_by_name = open_content(read(frame, domain)).codes
-    assert (codes_by_name["a"].tolist(), codes_by_name["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
+    assert codes_by_name["a"].tolist() == [0, 3, 2]
+    assert codes_by_name["b"].tolist() == [0, 1, 2]
 
 
 TYPES = dict.fromkeys(
@@ -236,7 +237,8 @@ def test_rows_are_counted_where_no_column_is_read():
         Domain(a=["F", "M"]),
         read_request=ReadRequest(attributes=[], measures=[]),
     )
-    assert (open_content(table).rows, dict(open_content(table).codes)) == (3, {})
+    assert open_content(table).rows == 3
+    assert dict(open_content(table).codes) == {}
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.json_(pa.string_view())], ids=str)

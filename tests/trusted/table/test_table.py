@@ -39,13 +39,11 @@ def test_key_counts_name_their_unit():
     table = Table.keyed(
         Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12
     )
-    assert (
-        table.attributes,
-        table.measures,
-        table.unit_column,
-        table.max_rows,
-        table.max_per_cell,
-    ) == (("agent",), (), "id", 12, None)
+    assert table.attributes == ("agent",)
+    assert table.measures == ()
+    assert table.unit_column == "id"
+    assert table.max_rows == 12
+    assert table.max_per_cell is None
 
 
 def test_repr_is_the_same_for_any_rows():
@@ -97,10 +95,8 @@ def test_codes_are_small_copies():
     codes = np.zeros(4, dtype=np.int64)
     table = Table(Domain(a=Coded(256), b=Coded(257)), {"a": codes, "b": codes})
     codes[0] = 9
-    assert (open_content(table).codes["a"].dtype, open_content(table).codes["b"].dtype) == (
-        np.uint8,
-        np.uint16,
-    )
+    assert open_content(table).codes["a"].dtype == np.uint8
+    assert open_content(table).codes["b"].dtype == np.uint16
     assert open_content(table).codes["a"][0] == 0
 
 
