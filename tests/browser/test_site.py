@@ -24,7 +24,9 @@ EXAMINED = (
 )
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files, and writes nothing on the console."""
+
     def log_message(self, *_):
         """Log no requests."""
 
@@ -46,7 +48,9 @@ def site(tmp_path_factory):
             str(folder),
         ]
         subprocess.run(command, cwd=ROOT, check=True, timeout=HANGS, capture_output=True)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(QuietHandler, directory=str(folder))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield folder, f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

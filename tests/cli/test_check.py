@@ -88,27 +88,30 @@ def test_check_shows_values_only_on_request_by_frequency(visits, run):
     assert all(line.startswith("PRIVATE") for line in output.splitlines())
 
 
-def test_check_names_wrong_encoding_and_delimiter(folder, run):
-    def shop(header, further_lines="", values=""):
-        (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
-        spec = (
-            f'[source]\npath = "shop.csv"\n{further_lines}[privacy]\nepsilon = 1\n[domain.ort]\n'
-            'categories = ["Köln"]\n'
-        )
-        (folder / "shop.toml").write_text(
-            spec + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
-        )
+def write_shop(folder, text, source_settings=""):
+    """Write a file in cp1252 and a spec that counts its column `ort`."""
+    (folder / "shop.csv").write_bytes(text.encode("cp1252"))
+    (folder / "shop.toml").write_text(
+        f'[source]\npath = "shop.csv"\n{source_settings}[privacy]\nepsilon = 1\n'
+        '[domain.ort]\ncategories = ["Köln"]\n[[workload]]\nmarginals = { ways = 1 }\n',
+        encoding="utf-8",
+    )
 
-    shop("ort;tag", "", "Köln;1\n")
+
+def test_check_names_a_wrong_encoding(folder, run):
+    write_shop(folder, "ort;tag\nKöln;1\n")
     finding = (
         "1 (100.0%)  bytes that are not text in this encoding: state another encoding, such as "
         '[source] encoding = "cp1252"'
     )
     assert finding in run("check", "shop.toml", "--values").out
-    shop("ort;tag", 'encoding = "cp1252"\n', "Köln;1\n")
+    write_shop(folder, "ort;tag\nKöln;1\n", 'encoding = "cp1252"\n')
     assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
+
+
+def test_check_names_a_wrong_delimiter(folder, run):
     for header, mark in (("ort,tag", ","), ("ort|tag", "|"), ("ort\ttag", "\\t")):
-        shop(header, 'delimiter = ";"\n')
+        write_shop(folder, f"{header}\n", 'delimiter = ";"\n')
         run.is_refused(f'for example [source] delimiter = "{mark}".', "check", "shop.toml")
 
 
@@ -152,7 +155,7 @@ WARNED = {
         "margin = 300000\n[output]\nround = 5\n[plan]",
         "widens published intervals by 2.5 to each side",
     ),
-    "nobody asks": ("", "", "No query uses the attribute [domain.unused]"),
+    "an attribute without queries": ("", "", "No query uses the attribute [domain.unused]"),
 }
 
 

@@ -51,7 +51,7 @@ def _visits(folder):
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
 
 
-def test_commands_release_two_joined_tables(run):
+def test_check_counts_rows_without_a_partner(run):
     parts = (
         "lines          600, of which 0 (0.0%) are not records",
         "with partner   594 (99.0%); the others have nulls for the second table's columns",
@@ -64,15 +64,29 @@ def test_commands_release_two_joined_tables(run):
         "rows used      594 (99.0%)",
     )
     assert_contains(run.succeeds("check", "visits.toml").out, *parts)
-    run.succeeds("plan", "visits.toml", "--out", "plan.json")
-    shutil.copy("visits.csv", "moved.csv")  # another first table is joined to the same second one
+
+
+@pytest.fixture
+def other_visits(folder):
+    """Write the visits to another file, which is joined to the same second table."""
+    shutil.copy(folder / "visits.csv", folder / "moved.csv")
+
+
+@pytest.mark.usefixtures("other_visits")
+def test_check_joins_another_first_table(run):
     assert "with partner   594 (99.0%)" in run("check", "visits.toml", "--source", "moved.csv").out
+
+
+@pytest.mark.usefixtures("other_visits")
+def test_commands_release_two_joined_tables(run):
+    run.succeeds("plan", "visits.toml", "--out", "plan.json")
     result = run.succeeds(
         "release", "visits.toml", "--source", "moved.csv", "--plan", "plan.json", "--out", "out"
     )
     assert "a second table (patients), joined by 'patient'" in result.out
     (table,) = sorted(Path("out/answers").glob("*.csv"))
-    answers = pd.read_csv(table)  # which rows are joined: tests/trusted/reading and tests/session
+    # The tests in tests/trusted/reading and tests/session compare which rows are joined.
+    answers = pd.read_csv(table)
     assert len(answers) == 2 * 3 * 4
     assert abs(answers["answer"].sum() - 594) < 9
     assert abs(answers.groupby("sex")["answer"].sum()["other"] - 3) < 9

@@ -17,7 +17,8 @@ from leastnoise._trusted.linop import block_tree
 STARTS = [np.arange(9), np.array([0, 2, 3, 4, 7]), np.array([0, 3, 4]), np.array([0])]
 
 
-def design():
+def random_design():
+    """Return scales and values of noisy blocks, the rows of the blocks, and their weights."""
     generator = np.random.default_rng(1)
     scales = [generator.uniform(0.3, 5, len(start)) for start in STARTS]
     scales[1][3] = scales[2][0] = np.inf
@@ -38,7 +39,7 @@ def design():
 
 
 def test_block_counts_match_weighted_least_squares():
-    scales, values, rows, weight = design()
+    scales, values, rows, weight = random_design()
     covariance = np.linalg.inv((rows.T * weight) @ rows)
     queries = np.random.default_rng(2).uniform(-1, 1, (20, 9))
     structure = nested_blocks(STARTS, [laplace_variances(scale) for scale in scales])
@@ -115,7 +116,6 @@ def test_shrinkage_factors_follow_james_and_stein(shape):
 
 @pytest.mark.parametrize(("heavy", "keeps_all"), [(0.0, False), (3.0, False), (40.0, True)])
 def test_first_blocks_keep_all_unless_noise_explains_it(heavy, keeps_all):
-    """First blocks keep their deviations unless noise explains them."""
     tree = block_tree(4, 4)
     counts = np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)

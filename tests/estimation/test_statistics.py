@@ -100,6 +100,7 @@ def trees(kind):
 
 
 def simulated_estimate(plan, seed=0):
+    """Return the estimate of one simulated release of the rows."""
     return Estimate(simulate(plan.measured(), read_table(plan, ROWS), SeededEntropy(seed)))
 
 
@@ -128,12 +129,14 @@ class Case:
 
 
 def exact_quantiles(by):
+    """Return the quantiles of the ages in each group of the rows."""
     return np.array(
         [np.quantile(rows["age"], SHARES, method="inverted_cdf") for rows in group_rows(by)]
     )
 
 
-def ends_of(intervals):
+def checked_ends(intervals):
+    """Return the lower and the upper ends, after a check that the values are between them."""
     assert all(interval.low <= interval.value <= interval.high for interval in intervals)
     ends = np.array([(interval.low, interval.high) for interval in intervals])
     ends = ends.reshape(-1, len(SHARES), 2)
@@ -141,7 +144,11 @@ def ends_of(intervals):
 
 
 def band_case(plan, by, draws=19, **options):
-    """Return bands of a distribution function; one that contains it contains all quantiles."""
+    """Return bands of a distribution function; one that contains it contains all quantiles.
+
+    Each band is also checked: its curves rise, the shares are between its ends, and if it contains
+    the function, then its intervals contain all quantiles.
+    """
     ages = np.arange(1, 31)
     truth = np.array(
         [(rows["age"].to_numpy()[:, None] <= ages).mean(axis=0) for rows in group_rows(by)]
@@ -155,7 +162,7 @@ def band_case(plan, by, draws=19, **options):
         )
         assert all((np.diff(curve) >= 0).all() for curve in (low, share, high))
         assert ((low <= share + 1e-12) & (share <= high + 1e-12)).all()
-        low_quantiles, high_quantiles = ends_of(band.quantiles(SHARES))
+        low_quantiles, high_quantiles = checked_ends(band.quantiles(SHARES))
         is_covered = (low_quantiles <= true_quantiles) & (true_quantiles <= high_quantiles)
         contains_truth = ((low <= truth) & (truth <= high)).all(axis=-1)
         assert is_covered[contains_truth].all()
@@ -165,15 +172,18 @@ def band_case(plan, by, draws=19, **options):
 
 
 def quantile_case(plan, by, **options):
+    """Return intervals of the quantiles of the ages."""
+
     def intervals(estimate, level):
         groups = [BY[name] for name in by]
-        low, high = ends_of(quantiles(estimate, "age", SHARES, by=groups, level=level))
+        low, high = checked_ends(quantiles(estimate, "age", SHARES, by=groups, level=level))
         return low, high, None
 
     return Case(plan, intervals, exact_quantiles(by), **options)
 
 
 def mean_case(plan, by, rows=ROWS, **options):
+    """Return intervals of the means of pay."""
     groups = [GROUPS[name] for name in by] if rows is ROWS else by
     truth = rows.groupby(groups)["pay"].mean().to_numpy()
 
@@ -188,6 +198,7 @@ def mean_case(plan, by, rows=ROWS, **options):
 
 
 def change_case(kind, truth, prefix):
+    """Return intervals of the differences or ratios of counts in two months."""
     counts = ln.queries(DOMAIN, month="prefix", sex="identity")
     workload = counts + ln.queries(DOMAIN, month=ln.change(2), sex="identity")
 

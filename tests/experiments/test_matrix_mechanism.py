@@ -109,17 +109,19 @@ def test_command_runs_an_experiment_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(
         experiment,
         "all_ranges_against_bound",
-        lambda sizes, _: [row(n=size, budget=b) for size in sizes for b in BUDGETS],
+        lambda sizes, _: [row_of_errors(n=size, budget=b) for size in sizes for b in BUDGETS],
     )
     monkeypatch.setattr(
         experiment,
         "random_ranges",
-        lambda *_: [row(n=8, ranges=count, budget=b) for count in (4, 8) for b in BUDGETS],
+        lambda *_: [
+            row_of_errors(n=8, ranges=count, budget=b) for count in (4, 8) for b in BUDGETS
+        ],
     )
     monkeypatch.setattr(
         experiment,
         "non_negative_inference",
-        lambda *_: [versions(e) for e in ("1/10", "1") for _ in range(4)],
+        lambda *_: [row_of_estimates(e) for e in ("1/10", "1") for _ in range(4)],
     )
     result = CliRunner().invoke(
         command.experiments,
@@ -143,10 +145,10 @@ def test_command_runs_an_experiment_by_name(tmp_path, monkeypatch):
         ]
 
 
-def row(**known):
-    """A row of made-up errors."""
+def row_of_errors(**settings):
+    """Return a row of made-up errors of strategies."""
     return {
-        **known,
+        **settings,
         "cells": 5.0,
         "hierarchy": 4.0,
         "wavelet": 3.0,
@@ -156,8 +158,8 @@ def row(**known):
     }
 
 
-def versions(epsilon):
-    """A row of made-up errors of estimates."""
+def row_of_estimates(epsilon):
+    """Return a row of made-up errors of estimates."""
     names = ("unbiased", "non-negative", "total fixed", "whole counts")
     return {
         "data": "made up",

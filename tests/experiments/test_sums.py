@@ -16,7 +16,7 @@ from leastnoise._trusted.kernel import SeededEntropy
 from published_data import published_data
 
 COLUMN = mechanisms.income(None)
-FEW = mechanisms.PrefixSums(
+THREE_SUMS = mechanisms.PrefixSums(
     edges=np.array([20_000, 40_000, 60_000, 100_000, 200_000, 800_000]), last=np.array([1, 3, 5])
 )
 
@@ -32,26 +32,26 @@ def sums_below_edges(column, edges, threshold, reading):
 
 @pytest.mark.parametrize("reading", mechanisms.READINGS)
 def test_clipped_sums_match_the_records(reading):
-    cut_sums = COLUMN.cut_sums(FEW.edges, 70_000, reading)
+    cut_sums = COLUMN.cut_sums(THREE_SUMS.edges, 70_000, reading)
     assert (
         np.cumsum(cut_sums).tolist()
-        == sums_below_edges(COLUMN, FEW.edges, 70_000, reading).tolist()
+        == sums_below_edges(COLUMN, THREE_SUMS.edges, 70_000, reading).tolist()
     )
     assert (
-        COLUMN.answers(FEW, reading).tolist()
-        == sums_below_edges(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
+        COLUMN.answers(THREE_SUMS, reading).tolist()
+        == sums_below_edges(COLUMN, THREE_SUMS.edges[THREE_SUMS.last], 800_000, reading).tolist()
     )
 
 
 @pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
 def test_sum_algorithms_are_unbiased_within_budget(name):
-    rows, bins = mechanisms.rows_for_threshold(name, FEW, 70_000)
+    rows, bins = mechanisms.rows_for_threshold(name, THREE_SUMS, 70_000)
     limits = bins.limits(70_000)
     scales = np.ceil(rows.cost / rows.weights / 0.3)
     assert float(((np.abs(rows.rows) / scales[:, None]).sum(axis=0) * limits).max()) <= 0.3
     sums = COLUMN.cut_sums(bins.edges, 70_000, "records")
     draws = rows.draw(sums, Fraction(3, 10), 4000, SeededEntropy(4))
-    exact = sums_below_edges(COLUMN, FEW.edges[FEW.last], 70_000, "records")
+    exact = sums_below_edges(COLUMN, THREE_SUMS.edges[THREE_SUMS.last], 70_000, "records")
     # Three means of 4000 draws are within 5 standard errors; their standard deviations have
     # standard errors of 1.8%.
     std = draws.std(axis=0)
@@ -63,21 +63,21 @@ def test_sum_algorithms_are_unbiased_within_budget(name):
 def test_single_queries_split_budget_and_filter_first():
     answers_of_runs = [
         mechanisms.single_queries(
-            COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed)
+            COLUMN, THREE_SUMS, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed)
         )[0]
         for seed in range(600)
     ]
-    exact = sums_below_edges(COLUMN, FEW.edges[FEW.last], 800_000, "records")
+    exact = sums_below_edges(COLUMN, THREE_SUMS.edges[THREE_SUMS.last], 800_000, "records")
     # epsilon = 3 over 3 queries, nine tenths of each for its answer.
-    expected = np.sqrt(2) * FEW.edges[FEW.last] / 0.9
+    expected = np.sqrt(2) * THREE_SUMS.edges[THREE_SUMS.last] / 0.9
     assert np.std(answers_of_runs, axis=0) == pytest.approx(expected, rel=0.25)
     assert (np.abs(np.mean(answers_of_runs, axis=0) - exact) < 5 * expected / 600**0.5).all()
     answers, thresholds = mechanisms.single_queries(
-        COLUMN, FEW, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1)
+        COLUMN, THREE_SUMS, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1)
     )
     cut = [
         sums_below_edges(COLUMN, [edge], limit, "records")[0]
-        for edge, limit in zip(FEW.edges[FEW.last], thresholds, strict=True)
+        for edge, limit in zip(THREE_SUMS.edges[THREE_SUMS.last], thresholds, strict=True)
     ]
     assert answers == pytest.approx(cut, abs=50_000)
 
@@ -107,13 +107,13 @@ def test_the_command_writes_tables_and_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(
         experiment, "OUR_THRESHOLDS", dict.fromkeys(experiment.OUR_THRESHOLDS, lambda *_: 100_000)
     )
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         load_command("experiments"),
         ["sums", "--quick", "--out", str(tmp_path / "out")],
         catch_exceptions=False,
     )
-    assert done.exit_code == 0
-    assert "TaMM with SVT" in done.output
+    assert result.exit_code == 0
+    assert "TaMM with SVT" in result.output
     with (tmp_path / "out" / "configurations.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     shown = {(row["algorithm"], row["threshold"]) for row in rows}

@@ -16,17 +16,24 @@ from leastnoise._trusted.linop import Haar
 from leastnoise._trusted.linop import dense as dense_of
 
 
-def dense(size):
-    some = np.random.default_rng(0).integers(-1, 3, (size, size)).astype(float)
-    return dense_gram(some.T @ some, size)
+def random_gram(size):
+    """Return the Gram matrix of random queries."""
+    queries = np.random.default_rng(0).integers(-1, 3, (size, size)).astype(float)
+    return dense_gram(queries.T @ queries, size)
 
 
-KINDS = [prefix_gram, all_ranges_gram, cells_and_total, dense, lambda size: width_gram(size, 4)]
+KINDS = [
+    prefix_gram,
+    all_ranges_gram,
+    cells_and_total,
+    random_gram,
+    lambda size: width_gram(size, 4),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("widths", [(1, 2, 4, 8), (1, 3, 6), (1, 16), (1,)])
-def test_the_recursion_agrees_with_brute_force(kind, widths):
+def test_tree_error_agrees_with_brute_force(kind, widths):
     gram = kind(13)
     rng = np.random.default_rng(1)
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
@@ -40,7 +47,7 @@ def test_the_recursion_agrees_with_brute_force(kind, widths):
     )
 
 
-# Level trees and binary trees of equal weights, by brute force.
+# The errors of level trees, and of binary trees of equal weights, were found by brute force.
 @pytest.mark.parametrize(
     ("kind", "size", "rmse", "equal_rmse"),
     [
@@ -55,7 +62,7 @@ def test_the_recursion_agrees_with_brute_force(kind, widths):
         (all_ranges_gram, 4096, 11.45, 19.73),
     ],
 )
-def test_the_published_trees(kind, size, rmse, equal_rmse):
+def test_tree_errors_match_the_published_ones(kind, size, rmse, equal_rmse):
     gram = kind(size)
     fitted = trees.fit_level_tree(gram, 1)
     assert fitted.rmse <= rmse * 1.0001 + 0.0005
@@ -68,7 +75,7 @@ def test_the_published_trees(kind, size, rmse, equal_rmse):
 
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
-@pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
+@pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, random_gram])
 def test_tree_errors_match_their_matrices(kind, size, norm):
     gram = kind(size)
     chain = trees.full_chain(size, 3)
@@ -95,12 +102,13 @@ def test_tree_errors_match_their_matrices(kind, size, norm):
 
 
 def haar_rmse(gram, weights, norm):
+    """Return the error of a wavelet with these weights of its levels."""
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
     return strategy_rmse(gram, dense_of(operator) * np.repeat(weights, counts)[:, None], norm)
 
 
-def test_the_published_wavelets():
+def test_wavelet_errors_match_the_published_ones():
     assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
     # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all
     # trees is no worse.

@@ -43,6 +43,7 @@ RISK = 1e-4  # of a false alarm in one audit
 
 
 def name_of(row):
+    """Return the name of a row of the conformance kit in the output of pytest."""
     return f"{row.mechanism} {row.strategy}"
 
 
@@ -60,6 +61,7 @@ def prepared(row):
 
 
 def steps_of(plan):
+    """Return the different steps of a plan."""
     if isinstance(plan, LinearPlan):
         return [plan.measurements]
     return list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))

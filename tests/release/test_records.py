@@ -61,7 +61,7 @@ def synthesized(*arguments):
     return done.output + str(done.exception or "")
 
 
-def allowed(table):
+def allowed_distance(table):
     """Return the margin of the answers plus the sampling error of the drawn records."""
     return table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 
@@ -117,7 +117,7 @@ def test_records_are_read_back_into_their_cells(tmp_path, ending):
         written["sex"] = written["sex"].str.removeprefix("'")
     for table in release_of(PAIRS, written, ln.PureDP(1000)).tables:
         assert np.abs(table.answer - records.counts(table.product)).max() < 0.5, table.name
-    assert all(records.distance(table) < allowed(table) for table in release.tables)
+    assert all(records.distance(table) < allowed_distance(table) for table in release.tables)
 
 
 def test_bins_and_periods_are_filled_evenly():
@@ -148,7 +148,7 @@ def test_model_gives_its_own_records(regime):
     for table in release.tables:
         assert np.sqrt(
             np.mean([candidate.distance(table) ** 2 for candidate in several])
-        ) < allowed(table)
+        ) < allowed_distance(table)
 
 
 def test_records_need_cells_and_bounded_numbers():
@@ -181,7 +181,8 @@ def test_synthesize_prints_distance_to_tables(tmp_path):
 
 def test_record_file_is_written_whole_or_not_at_all(tmp_path):
     release_of(ln.marginals(DOMAIN, ways=1, of=["sex"]), people(), out=tmp_path / "out")
-    before, (soft, hard) = set(tmp_path.iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
+    files_before = set(tmp_path.iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk would
         try:
@@ -189,7 +190,7 @@ def test_record_file_is_written_whole_or_not_at_all(tmp_path):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert "cannot be written" in printed
-        assert set(tmp_path.iterdir()) == before
+        assert set(tmp_path.iterdir()) == files_before
 
 
 def test_records_group_into_units_by_mean_size(tmp_path):

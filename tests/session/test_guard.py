@@ -53,8 +53,8 @@ pytestmark = pytest.mark.usefixtures("kept_plans")
 
 DOMAIN = ln.Domain(sex=["F", "M"])
 WORKLOAD = ln.marginals(DOMAIN, ways=1)
-RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})
-WRONG_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
+MATCHING_ROWS = pd.DataFrame({"sex": ["F", "M"] * 2500})
+ROWS_IN_LOWER_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
 PLAN = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
 TENTH = ln.Options(guard="1/10")
 BUDGETS = [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2"), ln.GDP("1/2")]
@@ -78,7 +78,7 @@ def test_guard_stops_a_wrong_spec_at_its_share(tmp_path, budget, neighbours):
     ):
         ln.release(
             plan,
-            WRONG_CASE,
+            ROWS_IN_LOWER_CASE,
             ledger=ledger_file,
             out=tmp_path / "out",
             options=ln.Options(guard="1/100"),
@@ -91,15 +91,15 @@ def test_guard_stops_a_wrong_spec_at_its_share(tmp_path, budget, neighbours):
     assert size(entry.charge) == size(budget) / 100
     assert entry.charge.delta == 0
     # The remaining budget is enough for the plan.
-    released = ln.release(plan, RIGHT, ledger=ledger_file, out=tmp_path / "out")
+    released = ln.release(plan, MATCHING_ROWS, ledger=ledger_file, out=tmp_path / "out")
     assert released.private
     assert ledger.left().epsilon == 0
     assert ledger.left().rho == 0
 
 
-def test_right_release_publishes_the_two_numbers(tmp_path):
+def test_release_publishes_the_two_numbers_of_its_guard(tmp_path):
     release = ln.release(
-        PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
+        PLAN, MATCHING_ROWS, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
     )
     record = manifest(tmp_path / "out")
     page = report(tmp_path / "out")
@@ -132,20 +132,23 @@ def test_seeded_release_has_a_guard_too():
     assert release.receipt.guard.kept == pytest.approx(5000, abs=300)
     assert release.receipt.guard.charge == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
-        ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
+        ln.release(PLAN, ROWS_IN_LOWER_CASE, seed=1, options=TENTH)
 
 
-def test_both_are_affordable_or_nothing_is_spent(tmp_path):
+def test_release_and_guard_are_charged_together(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
         ln.release(
-            ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=ledger, options=ln.Options(guard="1/100")
+            ln.plan(WORKLOAD, ln.PureDP(1)),
+            MATCHING_ROWS,
+            ledger=ledger,
+            options=ln.Options(guard="1/100"),
         )
     assert ledger.entries() == ()
 
 
 @every_budget
-def test_shares_add_up_to_the_whole(budget):
+def test_budgets_of_guard_and_plan_add_up(budget):
     whole_privacy = ln.Privacy(budget, "replace", "id", 3)
     for share in (Fraction(1, 100), Fraction(1, 3)):
         plan_privacy = without_guard(whole_privacy, share)
@@ -252,7 +255,7 @@ def test_refusal_after_a_paid_guard_states_the_payment(tmp_path):
     logger.setLevel(logging.INFO)
     try:
         with pytest.raises(ln.PaidError, match=r"Its guard was paid \(epsilon = 0.1\)") as caught:
-            ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+            ln.release(PLAN, MATCHING_ROWS, ledger=ledger, options=TENTH)
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
@@ -261,7 +264,7 @@ def test_refusal_after_a_paid_guard_states_the_payment(tmp_path):
     assert isinstance(caught.value.cause, ln.BudgetError)
     ledger.set_budget(ln.PureDP(2))
     # The second call uses the counts of the paid guard.
-    release = ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+    release = ln.release(PLAN, MATCHING_ROWS, ledger=ledger, options=TENTH)
     assert release.private
     assert [str(entry.charge) for entry in ledger.entries() if entry.kind == "release"] == [
         "epsilon = 0.1",
@@ -330,7 +333,7 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(budget, neighbours, max_rows,
 
 
 @pytest.mark.parametrize("share", ["0", "3/4", "-1", float("nan")])
-def test_shares_are_checked(share):
+def test_invalid_shares_of_a_guard_are_refused(share):
     with pytest.raises(ln.InputError, match="guard must be"):
         ln.plan(WORKLOAD, ln.PureDP(1), guard=share)
 
@@ -399,7 +402,7 @@ def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute):
 def test_entered_release_includes_its_guard(tmp_path):
     ln.release(
         PLAN,
-        RIGHT,
+        MATCHING_ROWS,
         ledger=tmp_path / "a.ledger",
         dataset="people",
         out=tmp_path / "out",
@@ -663,8 +666,10 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget, stops):
     options = ln.Options(guard="1/100")
     for _ in range(stops):
         with pytest.raises(ln.GuardError, match="fits into what the ledger has left"):
-            ln.release(plan, WRONG_CASE, ledger=ledger_file, options=options)
-    release = ln.release(plan, RIGHT, ledger=ledger_file, out=tmp_path / "out", options=options)
+            ln.release(plan, ROWS_IN_LOWER_CASE, ledger=ledger_file, options=options)
+    release = ln.release(
+        plan, MATCHING_ROWS, ledger=ledger_file, out=tmp_path / "out", options=options
+    )
     ledger = ln.Ledger.open(ledger_file)
     budget_left = ledger.left()
     assert (budget_left.epsilon, budget_left.rho) == (0, 0)
@@ -684,16 +689,19 @@ def test_corrected_release_fits_into_the_budget(tmp_path, budget, stops):
     )
     assert "instead of" in report(tmp_path / "out")
     with pytest.raises(ln.BudgetError):
-        ln.release(plan, RIGHT, ledger=ledger_file, options=options)
+        ln.release(plan, MATCHING_ROWS, ledger=ledger_file, options=options)
 
 
 def test_reduced_release_without_a_guard_is_read_back(tmp_path):
     ledger = tmp_path / "people.ledger"
     with pytest.raises(ln.GuardError):
         ln.release(
-            ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10"), WRONG_CASE, ledger=ledger, options=TENTH
+            ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10"),
+            ROWS_IN_LOWER_CASE,
+            ledger=ledger,
+            options=TENTH,
         )
-    ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=ledger, out=tmp_path / "out")
+    ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), MATCHING_ROWS, ledger=ledger, out=tmp_path / "out")
     receipt = ln.read_release(tmp_path / "out").receipt
     assert receipt.guard is None
     assert receipt.guard_reduced_from == "epsilon = 1"
@@ -702,17 +710,17 @@ def test_reduced_release_without_a_guard_is_read_back(tmp_path):
 def test_only_stopped_guards_reduce_a_release(tmp_path):
     """The spending of an ordinary release does not reduce the next one."""
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
-    ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+    ln.release(PLAN, MATCHING_ROWS, ledger=ledger, options=TENTH)
     with pytest.raises(ln.BudgetError):
-        ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+        ln.release(PLAN, MATCHING_ROWS, ledger=ledger, options=TENTH)
     assert len(ledger.entries()) == 2
 
 
 def test_release_with_room_in_ledger_is_not_reduced(tmp_path):
     ledger = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     with pytest.raises(ln.GuardError):
-        ln.release(PLAN, WRONG_CASE, ledger=ledger, options=TENTH)
-    release = ln.release(PLAN, RIGHT, ledger=ledger, options=TENTH)
+        ln.release(PLAN, ROWS_IN_LOWER_CASE, ledger=ledger, options=TENTH)
+    release = ln.release(PLAN, MATCHING_ROWS, ledger=ledger, options=TENTH)
     assert release.privacy.budget == ln.PureDP(1)
     assert release.receipt.guard_reduced_from is None
 

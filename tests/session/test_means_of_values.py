@@ -95,12 +95,23 @@ def test_means_and_medians_use_values_of_any_rows(low, null):
         assert release.tables["count of pay by sex"].product.values_of == "pay"
 
 
-def test_count_of_values_and_clipping_are_stated(tmp_path):
+@pytest.fixture(scope="module")
+def plan_of_means():
+    """Return a plan of means, medians and shares of pay, which is clipped at 10,000."""
     spec = make_spec(10_000)
-    plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
-    ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
-    record = manifest(tmp_path / "out")
-    page = report(tmp_path / "out")
+    return ln.plan(spec.workload, spec.privacy, strategy="identity")
+
+
+@pytest.fixture(scope="module")
+def folder_of_release(plan_of_means, tmp_path_factory):
+    """Return the folder of a release of means."""
+    folder = tmp_path_factory.mktemp("means") / "out"
+    ln.release(plan_of_means, PEOPLE, seed=1, out=folder)
+    return folder
+
+
+def test_manifest_names_the_count_of_values(folder_of_release):
+    record = manifest(folder_of_release)
     (entry,) = [
         table for table in record["answers"]["tables"] if table["measure"] == "count of pay"
     ]
@@ -108,23 +119,32 @@ def test_count_of_values_and_clipping_are_stated(tmp_path):
     assert any(
         "a null, and text that is no number, is none" in rule for rule in record["domain"]["rules"]
     )
+
+
+def test_report_states_count_of_values_and_clipping(folder_of_release, plan_of_means):
+    page = report(folder_of_release)
     assert (
         "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as "
         "90,000; rows without a value" in page
     )
     assert "rows without a value add nothing to a sum and are left out of a mean" in (
-        plan._repr_html_()
+        plan_of_means._repr_html_()
     )
     assert "rows with a value of pay" in page
     assert "Rows without a value are left out of both" in page
+
+
+def test_clipping_is_stated_in_german():
     german = load_catalogue("de").say("clipped_means", name="pay", low="1", high="2")
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 
-def test_count_of_values_can_be_requested_separately():
-    domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
-    rows = ln.queries(domain, sex="identity")
-    sums = ln.queries(domain, sex="identity", sum="pay")
+PAY_BY_SEX = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
+
+
+def test_mean_without_a_count_of_values_is_refused():
+    rows = ln.queries(PAY_BY_SEX, sex="identity")
+    sums = ln.queries(PAY_BY_SEX, sex="identity", sum="pay")
     release = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
     with pytest.raises(
         InputError,
@@ -134,17 +154,28 @@ def test_count_of_values_can_be_requested_separately():
         ),
     ):
         ln.means(release, "pay", by=["sex"])
-    counted = ln.queries(domain, sex="identity", count="pay")
+
+
+def test_count_of_values_can_be_requested_separately():
+    rows = ln.queries(PAY_BY_SEX, sex="identity")
+    sums = ln.queries(PAY_BY_SEX, sex="identity", sum="pay")
+    counted = ln.queries(PAY_BY_SEX, sex="identity", count="pay")
     assert [table.name for table in rows + counted] == ["sex", "count of pay by sex"]
     release_of_both = ln.release(ln.plan(counted + sums, ln.PureDP(100)), PEOPLE, seed=1)
     assert ln.means(release_of_both, "pay", by=["sex"]).mean[0] == pytest.approx(
         PAY[(SEX == "f") & ~MISSING].mean(), abs=30
     )
+
+
+def test_count_and_sum_of_one_query_are_refused():
     with pytest.raises(
         InputError,
         match="count must be left out or \"rows\", because a measure is summed; got 'pay'",
     ):
-        ln.queries(domain, sum="pay", count="pay")
+        ln.queries(PAY_BY_SEX, sum="pay", count="pay")
+
+
+def test_measure_with_the_name_of_a_count_is_refused():
     domain_with_both_names = ln.Domain(
         sex=["f"], measures={"pay": ln.Measure("pay", 0, 9), "count of pay": ln.Measure("x", 0, 5)}
     )

@@ -84,30 +84,30 @@ class Tape:
     def __init__(self):
         self.outcomes = []
         self.calls = []
-        self.given = 0
+        self.outcomes_returned = 0
 
     def rewind(self):
         """Return the calls so far, and start the next run."""
         calls = self.calls
         self.calls = []
-        self.given = 0
+        self.outcomes_returned = 0
         return calls
 
     def frozen(self, call, outcome):
         """Return the outcome of the first run at this place."""
         self.calls.append(call)
-        if self.given == len(self.outcomes):
+        if self.outcomes_returned == len(self.outcomes):
             self.outcomes.append(outcome)
-        self.given += 1
-        return self.outcomes[self.given - 1]
+        self.outcomes_returned += 1
+        return self.outcomes[self.outcomes_returned - 1]
 
 
-_WATCHED: dict[str, Any] = {"root": None, "writes": []}
+WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
-def _hook(event, arguments):
+def record_writes(event, arguments):
     """Record the files that the release touches, as an audit hook."""
-    if not (_WATCHED and _WATCHED["root"]) or event not in (
+    if not (WATCHED and WATCHED["root"]) or event not in (
         "open",
         "os.rename",
         "os.mkdir",
@@ -121,16 +121,16 @@ def _hook(event, arguments):
     names = [
         str(argument) for argument in arguments[:2] if isinstance(argument, (str, os.PathLike))
     ]
-    if event == "open" or any(_WATCHED["root"] in name for name in names):
-        _WATCHED["writes"].append(
+    if event == "open" or any(WATCHED["root"] in name for name in names):
+        WATCHED["writes"].append(
             (event, *[name for name in names if name not in ("r", "w", "wb", "x", "xb")])
         )
 
 
-sys.addaudithook(_hook)
+sys.addaudithook(record_writes)
 
 
-class Stopped(datetime):
+class StoppedClock(datetime):
     """A clock that stands still."""
 
     @classmethod
@@ -155,11 +155,11 @@ class Replay:
         numbers = count()
         self.patch.setattr("secrets.token_hex", lambda size=16: f"{next(numbers):0{2 * size}x}")
         self.streams.readouterr()
-        _WATCHED.update(root=str(self.root), writes=[])
+        WATCHED.update(root=str(self.root), writes=[])
         try:
             code = go()
         finally:
-            _WATCHED["root"] = None
+            WATCHED["root"] = None
         output = self.streams.readouterr()
         files = {
             str(path.relative_to(self.root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -175,7 +175,7 @@ class Replay:
             "out": output.out,
             "err": output.err,
             "files": files,
-            "writes": list(_WATCHED["writes"]),
+            "writes": list(WATCHED["writes"]),
         }
 
     def release(self, plan, source, leak=int):
@@ -207,7 +207,7 @@ def replay(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for module in (_ledger, _ledger_file, _writing, _report):
         if hasattr(module, "datetime"):
-            monkeypatch.setattr(module, "datetime", Stopped)
+            monkeypatch.setattr(module, "datetime", StoppedClock)
     _spy_on_samplers(tape, monkeypatch)
     measure = _measurement.draw_answers
     choose = _plane.LeastCost.draw
@@ -226,7 +226,7 @@ def replay(monkeypatch, tmp_path, capfd):
         monkeypatch.setattr(module, "draw_answers", measured)
     monkeypatch.setattr(_plane.LeastCost, "draw", chosen)
     yield Replay(tmp_path / "run", tape, monkeypatch, capfd)
-    _WATCHED.update(root=None, writes=[])
+    WATCHED.update(root=None, writes=[])
 
 
 def _spy_on_samplers(tape, monkeypatch):

@@ -38,7 +38,7 @@ def checked_design(closure, coefficient):
 
 
 def meetings(points, lines, strength):
-    """Return how often sets of points are on a common line."""
+    """Return the numbers of common lines that sets of ``strength`` points have."""
     seen = Counter(s for line in lines for s in itertools.combinations(sorted(line), strength))
     return {seen[s] for s in itertools.combinations(range(points), strength)}
 

@@ -28,8 +28,11 @@ from waiting import HANGS
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are made with fork")
 
 
-def started(work):
-    """Start a function in a new process and return a function that waits for its JSON."""
+def start_process(work):
+    """Start a function in a new process, and return a function that waits for its result.
+
+    The result is None if the process was killed.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -60,7 +63,7 @@ def refusal_of(use):
     return None
 
 
-def watched(monkeypatch, watch):
+def watch_statements(monkeypatch, watch):
     """Report the statements of every connection before they are executed."""
     connect = sqlite3.connect
 
@@ -72,10 +75,16 @@ def watched(monkeypatch, watch):
     monkeypatch.setattr(sqlite3, "connect", connected)
 
 
-def killed_before_every_statement(work, look, step=1):
-    """Return the state after a kill before each statement, and after a complete run."""
+def states_after_kills(work, look, step=1):
+    """Return the state after a kill before each statement, and after a complete run.
 
-    def until(n):
+    Args:
+        work: Function of the number of the run; it is killed before a statement of that number.
+        look: Function of the number of the run, which returns the state that the run left.
+        step: Kill before every `step`-th statement only.
+    """
+
+    def run_until_statement(n):
         statements_left = [n]
 
         def count(_statement):
@@ -84,15 +93,15 @@ def killed_before_every_statement(work, look, step=1):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         with pytest.MonkeyPatch.context() as patch:
-            watched(patch, count)
+            watch_statements(patch, count)
             work(n)
         return True
 
     states = []
     for n in range(1, 200, step):
-        through = started(lambda n=n: until(n))()
+        is_complete = start_process(lambda n=n: run_until_statement(n))()
         states.append(look(n))
-        if through:
+        if is_complete:
             return states
     pytest.fail("more statements than expected")
 
@@ -121,7 +130,7 @@ def test_ledger_survives_kills_in_reserve_and_seal(ledger, tmp_path):
         assert {entry.id for entry in entries if entry.state == "sealed"} <= {*ids}
         return len(entries), len(ids)
 
-    rounds = killed_before_every_statement(work, look)
+    rounds = states_after_kills(work, look)
 
     assert len(rounds) > 15
     assert rounds[0] == (0, 0)
@@ -139,7 +148,7 @@ def test_ledger_survives_kills_in_holder_entries(ledger, tmp_path):
         ledger.set_budget(PureDP(2), share="ann")
         ledger.add_spent(PureDP(1))
 
-    rounds = killed_before_every_statement(
+    rounds = states_after_kills(
         work, lambda _: [[entry.kind for entry in ledger.entries()], ledger.left().epsilon], step=4
     )
     kinds = ["release", "budget", "budget", "spent"]
@@ -160,13 +169,12 @@ def test_killed_while_the_ledger_is_created(tmp_path):
             Ledger.open(file).left().epsilon
         )
 
-    rounds = killed_before_every_statement(
-        lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look
-    )
+    rounds = states_after_kills(lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look)
 
     assert len(rounds) > 8
     assert all(state == "1" or state.startswith("There is no ledger at") for state in rounds)
-    assert rounds[0] != "1" == rounds[-1]
+    assert rounds[0] != "1"
+    assert rounds[-1] == "1"
 
 
 WHOLE_MU = ApproxDP(1, "1e-6")
@@ -196,7 +204,7 @@ def test_mu_ledger_survives_kills_in_its_entries(mu_ledger, tmp_path):
         mu_ledger.set_budget(WHOLE_MU, period="month")
         mu_ledger.add_spent(WHOLE_MU.share("1/8"))
 
-    rounds = killed_before_every_statement(
+    rounds = states_after_kills(
         work,
         lambda _: [len(mu_ledger.entries()), mu_ledger.left().mu_squared / whole_mu_squared],
         step=3,
@@ -215,9 +223,10 @@ def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger, tmp_path):
             count += 1
         return count
 
-    children = [started(spend) for _ in range(4)]
+    children = [start_process(spend) for _ in range(4)]
 
-    assert sum(child() for child in children) == 12 == len(mu_ledger.entries())
+    assert sum(child() for child in children) == 12
+    assert len(mu_ledger.entries()) == 12
     assert mu_ledger.left() == Charge()
 
 
@@ -233,17 +242,14 @@ def test_spenders_at_once_cannot_overspend(ledger, tmp_path):
             count += 1
         return count
 
-    children = [started(spend) for _ in range(6)]
+    children = [start_process(spend) for _ in range(6)]
     os.close(go)
     counts = [child() for child in children]
     os.close(begin)
 
-    assert (
-        sum(counts)
-        == 12
-        == len({entry.id for entry in ledger.entries()})
-        == len((tmp_path / "handed").read_text().split())
-    )
+    assert sum(counts) == 12
+    assert len({entry.id for entry in ledger.entries()}) == 12
+    assert len((tmp_path / "handed").read_text().split()) == 12
     assert ledger.left().epsilon == 0
 
 
@@ -293,7 +299,7 @@ def test_read_only_ledger_makes_no_release(file_mode, folder_mode, expected_left
         ledger = Ledger.create(file, "x", ONE)
         file.chmod(file_mode)
         folder.chmod(folder_mode)
-        ledger_text, message = started(use)()
+        ledger_text, message = start_process(use)()
         assert expected_left in ledger_text
         assert f"The ledger {file} cannot be" in message
         assert expected_message in message
@@ -316,7 +322,7 @@ def test_full_disk_makes_no_release(ledger):
             messages.append(message)
         return paid, messages
 
-    paid, messages = started(fill)()
+    paid, messages = start_process(fill)()
 
     assert all(
         "The disk of the ledger" in message and "Free space" in message for message in messages
@@ -369,7 +375,7 @@ def test_checks_hold_under_python_o(ledger):
 def test_file_is_flushed_fully(ledger, monkeypatch):
     """Every connection that writes sets the strictest synchronous mode."""
     statements: list[str] = []
-    watched(monkeypatch, statements.append)
+    watch_statements(monkeypatch, statements.append)
     ledger.seal(take(ledger))
     commands = [
         statement

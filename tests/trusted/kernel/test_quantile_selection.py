@@ -87,7 +87,7 @@ def test_distance_changes_by_at_most_its_sensitivity(share):
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(3, 2), (1, 3), (700, 3)])
-def test_geometric_numbers_have_their_law(numerator, denominator):
+def test_geometric_numbers_have_their_distribution(numerator, denominator):
     draws = geometric(numerator, denominator, 200_000, SeededEntropy(5))
     for least in (1, 2, 5, 300):
         expected = math.exp(-least * denominator / numerator)
@@ -104,14 +104,15 @@ def test_geometric_numbers_are_cut_and_never_wrap():
 
 
 @pytest.mark.slow
-def test_chosen_cells_have_the_stated_law():
+def test_chosen_cells_have_the_stated_probabilities():
     counts = np.array([8, 0, 2, 6])  # of which a scale that is wrong by a tenth is seen
     selection = QuantileSelection(attribute="age", share="1/4", cells=4, epsilon="1/2")
     groups = 10_000
     draws = selection.draw(np.tile(counts, (groups, 1)), 1, SeededEntropy(7))
     frequencies = np.bincount(draws, minlength=4) / groups
-    law = cell_probabilities(selection, counts, 1)
-    assert (np.abs(frequencies - law) < 4.5 * np.sqrt(law * (1 - law) / groups)).all()
+    probabilities = cell_probabilities(selection, counts, 1)
+    std_errors = np.sqrt(probabilities * (1 - probabilities) / groups)
+    assert (np.abs(frequencies - probabilities) < 4.5 * std_errors).all()
 
 
 def test_huge_counts_are_cut_and_do_not_fail():
@@ -142,12 +143,12 @@ def test_long_epsilon_is_refused_before_it_is_drawn():
         selection.scale(1)
 
 
-def rows_of(domain, ages, sexes):
+def table_of(domain, ages, sexes):
     return Table(domain, {"age": np.array(ages), "sex": np.array(sexes)})
 
 
 def test_series_chooses_cells_by_group_and_charges_them():
-    rows = rows_of(LINE, [0] * 50 + [4] * 90, [0] * 50 + [1] * 90)
+    rows = table_of(LINE, [0] * 50 + [4] * 90, [0] * 50 + [1] * 90)
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="2/3")
     assert series.choose_quantile_cells(selection).tolist() == [0, 4]
@@ -157,7 +158,7 @@ def test_series_chooses_cells_by_group_and_charges_them():
 
 
 def test_series_charges_a_choice_half_its_square_as_rho():
-    rows = rows_of(LINE, [0], [0])
+    rows = table_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(ZCDP("1/2"))), rows, SeededEntropy(3))
     series.choose_quantile_cells(
         QuantileSelection(attribute="age", share="1/2", cells=5, epsilon="1/2")
@@ -167,14 +168,14 @@ def test_series_charges_a_choice_half_its_square_as_rho():
 
 def test_rows_without_a_value_are_in_no_group():
     domain = Domain(age=Integers(0, 4).with_hidden(True), sex=["F", "M"])
-    rows = rows_of(domain, [2] * 40 + [5] * 400, [0] * 440)
+    rows = table_of(domain, [2] * 40 + [5] * 400, [0] * 440)
     series = UnpaidSeries(many_steps(domain, Privacy(PureDP(9))), rows, SeededEntropy(3))
     selection = QuantileSelection(attribute="age", share="3/4", cells=5, epsilon=9)
     assert series.choose_quantile_cells(selection).tolist() == [2]
 
 
 def test_series_refuses_another_class_and_unknown_columns():
-    rows = rows_of(LINE, [0], [0])
+    rows = table_of(LINE, [0], [0])
     series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
     with pytest.raises(InputError, match="a QuantileSelection"):
         series.choose_quantile_cells("median")
@@ -188,7 +189,7 @@ def test_recorded_cells_are_not_drawn_again(tmp_path):
     contract = many_steps(LINE, Privacy(PureDP(1)))
     selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="1/2")
     ledger = Ledger.create(tmp_path / "people.ledger", "people", contract.privacy)
-    rows = rows_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
+    rows = table_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
     with ledger.running(2**20) as run:
         series = Series.paid(contract, rows, ledger, output="out", run=run)
         drawn_cells = series.choose_quantile_cells(selection)

@@ -17,20 +17,22 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._workload import marginals
 
 DOMAIN = Domain(a=["x", "y"])
-MADE = Measurements(
+MEASUREMENTS = Measurements(
     domain=DOMAIN,
     privacy=Privacy(PureDP(1)),
     noise=Noise.DISCRETE_LAPLACE,
     blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
 )
-
-
 PLAN = LinearPlan(
-    workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE
+    workload=marginals(DOMAIN, ways=0),
+    privacy=MEASUREMENTS.privacy,
+    strategy="test",
+    measurements=MEASUREMENTS,
 )
 
 
-def observed(*values, plan=MADE):
+def observation_of(*values, plan=MEASUREMENTS):
+    """Return an observation of these values, one array for each block."""
     return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
 
 
@@ -41,12 +43,13 @@ def stored_observation(observation):
 
 
 def read_observation(value):
+    """Read an observation as from the files of a release."""
     return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
 
 
 def test_observation_json_is_exact_and_small():
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
-        read_again = read_observation(stored_observation(observed([total], [-3, 4])))
+        read_again = read_observation(stored_observation(observation_of([total], [-3, 4])))
         assert [value.tolist() for value in read_again.values] == [[total], [-3, 4]]
         assert read_again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
         assert read_again.values[1].dtype == np.int32
@@ -54,11 +57,12 @@ def test_observation_json_is_exact_and_small():
 
 def test_joining_on_a_finer_grid_does_not_wrap_around():
     coarse = replace(
-        observed([2**30], [1, 2]),
+        observation_of([2**30], [1, 2]),
         values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
     )
     joined = join_observations(
-        [coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2))
+        [coarse, observation_of([8], [9, 10], plan=replace(MEASUREMENTS, grid=16))],
+        Privacy(PureDP(2)),
     )
     assert [value.tolist() for value in joined.values] == [[2**34], [16, 32], [8], [9, 10]]
 
@@ -77,7 +81,7 @@ def test_joining_on_a_finer_grid_does_not_wrap_around():
     ],
 )
 def test_damaged_observations_are_refused(change, message):
-    value = stored_observation(observed([5], [-3, 4]))
+    value = stored_observation(observation_of([5], [-3, 4]))
     change(value)
     with pytest.raises(InputError, match=message):
         read_observation(value)

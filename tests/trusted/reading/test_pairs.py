@@ -69,19 +69,20 @@ ALLOWED += [("stamp", ln.Categories(["2024-01-05"])), ("flag", ln.Categories(["t
         "spark",
     ]
 )
-def typed(request, tmp_path):
+def typed_source(request, tmp_path):
     """Return the table from every kind of source with declared types."""
     if request.param == "postgres":
         request.getfixturevalue("postgres")
         types = ["bigint", "double precision", "boolean", "text", "date", "timestamp"]
         row = ("1", "1.5", "true", "'1'", "'2024-01-05'", "'2024-01-05 12:00:00'")
         columns = dict(zip(TABLE.column_names, types, strict=True))
-        return server_table(request.getfixturevalue("url"), "typed", columns, [row])
+        return server_table(request.getfixturevalue("url"), "typed_source", columns, [row])
     if request.param == "spark":
         return request.getfixturevalue("spark_session").createDataFrame(TABLE)
     if request.param in {"parquet", "files"}:
-        for name in ("a", "b")[: 1 + (request.param == "files")]:
-            pq.write_table(TABLE, tmp_path / f"{name}.parquet")
+        pq.write_table(TABLE, tmp_path / "a.parquet")
+        if request.param == "files":
+            pq.write_table(TABLE, tmp_path / "b.parquet")
         return tmp_path
     return {
         "pyarrow": lambda: TABLE,
@@ -93,29 +94,29 @@ def typed(request, tmp_path):
     }[request.param]()
 
 
-def test_pairs_that_cannot_match_are_refused(typed):
+def test_pairs_that_cannot_match_are_refused(typed_source):
     for column, kind in REFUSED:
         with pytest.raises(ln.InputError, match=f"can match no value of the column '{column}'"):
-            check_source(typed, ln.Domain({column: kind}), [column], [], None)
+            check_source(typed_source, ln.Domain({column: kind}), [column], [], None)
 
 
 @pytest.mark.slow
-def test_pairs_that_can_match_are_not_refused(typed):
+def test_pairs_that_can_match_are_not_refused(typed_source):
     for column, kind in ALLOWED:
-        check_source(typed, ln.Domain({column: kind}), [column], [], None)
+        check_source(typed_source, ln.Domain({column: kind}), [column], [], None)
 
 
 @pytest.mark.parametrize("column", ["stamp", "day"])
-def test_measures_of_times_are_refused(typed, column):
+def test_measures_of_times_are_refused(typed_source, column):
     domain = ln.Domain({"word": SEX}, measures={"sum": ln.Measure(column, 0, 9)})
     with pytest.raises(ln.InputError, match="which dates and time stamps are not"):
-        check_source(typed, domain, ["word"], ["sum"], None)
+        check_source(typed_source, domain, ["word"], ["sum"], None)
 
 
 @pytest.mark.parametrize("column", ["whole", "flag"])
-def test_measures_of_numbers_and_flags_are_allowed(typed, column):
+def test_measures_of_numbers_and_flags_are_allowed(typed_source, column):
     domain = ln.Domain({"word": SEX}, measures={"sum": ln.Measure(column, 0, 9)})
-    check_source(typed, domain, ["word"], ["sum"], None)
+    check_source(typed_source, domain, ["word"], ["sum"], None)
 
 
 def test_columns_of_nulls_are_not_refused(tmp_path):
@@ -158,7 +159,8 @@ VISITS = pd.DataFrame({"time": pd.to_datetime(["2024-01-05", "2024-01-09", None,
 AGES = pd.Series([5, 30, None, 70])
 
 
-def cells(frame, kind):
+def codes_of_column(frame, kind):
+    """Return the cell of each row in the only column of a frame."""
     name = next(iter(frame))
     check_source(frame, ln.Domain({name: kind}), [name], [], None)
     return open_content(read(frame, ln.Domain({name: kind}))).codes[name].tolist()
@@ -170,7 +172,7 @@ def test_periods_are_read_by_their_start(frequency):
     periods = VISITS.time.dt.to_period(frequency)
     starts = pd.DataFrame({"x": periods.dt.start_time})
     for values in (periods, periods.astype("category")):
-        assert cells(pd.DataFrame({"x": values}), kind) == cells(starts, kind)
+        assert codes_of_column(pd.DataFrame({"x": values}), kind) == codes_of_column(starts, kind)
 
 
 def test_a_period_beyond_time_stamps_changes_no_other():
@@ -178,23 +180,23 @@ def test_a_period_beyond_time_stamps_changes_no_other():
         [*VISITS.time.dt.to_period("M"), pd.Period("9000-01", "M")], dtype="period[M]"
     )
     kind = ln.Dates("2024-01-01", "2024-02-29", by="month", null="other", outside="other")
-    assert cells(pd.DataFrame({"x": periods}), kind) == [0, 0, 2, 1, 2]
+    assert codes_of_column(pd.DataFrame({"x": periods}), kind) == [0, 0, 2, 1, 2]
 
 
 def test_intervals_are_read_by_their_text():
     kind = ln.Categories(["(0, 18]", "(18, 65]", "(65, 120]"], null="other")
     groups = pd.cut(AGES, [0, 18, 65, 120])
-    assert cells(pd.DataFrame({"x": groups}), kind) == [0, 1, 3, 2]
+    assert codes_of_column(pd.DataFrame({"x": groups}), kind) == [0, 1, 3, 2]
     intervals = pd.Series(groups.cat.categories)
-    assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 2]
+    assert codes_of_column(pd.DataFrame({"x": intervals}), kind) == [0, 1, 2]
 
 
 def test_interval_text_does_not_depend_on_earlier_rows():
     """-0.0 equals 0.0 but has another text: one more row must not change the others."""
     intervals = pd.Series(pd.arrays.IntervalArray.from_arrays([-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]))
     kind = ln.Categories(["(-0.0, 1.0]", "(0.0, 1.0]"], null="other")
-    assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 1]
-    assert cells(pd.DataFrame({"x": intervals[::-1]}), kind) == [1, 1, 0]
+    assert codes_of_column(pd.DataFrame({"x": intervals}), kind) == [0, 1, 1]
+    assert codes_of_column(pd.DataFrame({"x": intervals[::-1]}), kind) == [1, 1, 0]
 
 
 @pytest.mark.parametrize(

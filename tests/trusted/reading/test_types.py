@@ -35,7 +35,7 @@ KINDS = [
 ]
 
 
-def codes(array):
+def codes_of_kinds(array):
     """Return the codes of all rows under every kind."""
     return [
         open_content(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist()
@@ -43,7 +43,7 @@ def codes(array):
     ]
 
 
-def put_together(array, places):
+def values_at(array, places):
     """Return the values at these places, or None for a null."""
     parts = [
         pa.nulls(1, array.type) if place is None else array.slice(place, 1) for place in places
@@ -51,14 +51,14 @@ def put_together(array, places):
     return pa.concat_arrays(parts)
 
 
-HELD = [
+PLAIN_TYPES = [
     name
     for name, array in ARROW.items()
     if not pa.types.is_dictionary(array.type) and not pa.types.is_run_end_encoded(array.type)
 ]
 
 
-def runs_of(values):
+def repeated_twice(values):
     """Return a run-end encoded array with each value twice.
 
     It avoids from_arrays, which refuses values of a wrong type, as other libraries may hand over.
@@ -69,32 +69,34 @@ def runs_of(values):
     )
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", PLAIN_TYPES)
 def test_dictionary_and_run_types_have_their_values(name):
     values = ARROW[name]
     places = [len(values) - 1, 0, None, *range(len(values)), 0]
     dictionary = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
-    assert codes(dictionary) == codes(put_together(values, places))
-    assert codes(pa.chunked_array([dictionary.slice(0, 2), dictionary.slice(2)])) == codes(
-        dictionary
-    )
+    assert codes_of_kinds(dictionary) == codes_of_kinds(values_at(values, places))
+    assert codes_of_kinds(
+        pa.chunked_array([dictionary.slice(0, 2), dictionary.slice(2)])
+    ) == codes_of_kinds(dictionary)
 
-    runs = runs_of(values)
+    runs = repeated_twice(values)
     twice = np.repeat(range(len(values)), 2).tolist()
     # A slice keeps all runs and its own offset.
     for start, count in ((0, len(runs)), (1, 3), (2, 1), (len(runs), 0)):
-        assert codes(runs.slice(start, count)) == codes(
-            put_together(values, twice[start : start + count]) if count else values[:0]
+        assert codes_of_kinds(runs.slice(start, count)) == codes_of_kinds(
+            values_at(values, twice[start : start + count]) if count else values[:0]
         )
 
     of_runs = pa.DictionaryArray.from_arrays(
         pa.array([len(runs) - 1, 0, None, 1], pa.int16()), runs
     )
-    assert codes(of_runs) == codes(put_together(values, [len(values) - 1, 0, None, 0]))
-    assert codes(of_runs.slice(1, 2)) == codes(put_together(values, [0, None]))
+    assert codes_of_kinds(of_runs) == codes_of_kinds(
+        values_at(values, [len(values) - 1, 0, None, 0])
+    )
+    assert codes_of_kinds(of_runs.slice(1, 2)) == codes_of_kinds(values_at(values, [0, None]))
 
 
-class Broken(pd.arrays.IntegerArray):
+class ArrayWithFault(pd.arrays.IntegerArray):
     """Numbers of a foreign library, one of which fails."""
 
     def __getitem__(self, item):
@@ -113,7 +115,7 @@ class Broken(pd.arrays.IntegerArray):
 
 
 def test_unavailable_value_is_outside():
-    broken = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
+    broken = ArrayWithFault(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
     frame = pd.DataFrame({"a": pd.Series(broken), "b": [5, 6, 7, 8]})
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
     codes_by_name = open_content(read(frame, domain)).codes
@@ -134,7 +136,8 @@ def duckdb_column(kind):
 
 BOOL8 = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8()))
 ENCODED = {
-    f"dictionary of {name}": pa.DictionaryArray.from_arrays([0, None], ARROW[name]) for name in HELD
+    f"dictionary of {name}": pa.DictionaryArray.from_arrays([0, None], ARROW[name])
+    for name in PLAIN_TYPES
 }
 SOURCES = {
     f"arrow {name}": partial(pa.table, {"a": array})
