@@ -77,6 +77,7 @@ def r_squared(**target):
 
 
 def promised_error(plan):
+    """Return the error of the plan's only statistic, which must have a target."""
     (status,) = statistic_target_statuses(plan, 0.95)
     assert status is not None
     return status.error

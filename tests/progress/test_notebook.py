@@ -22,6 +22,7 @@ def cell(monkeypatch):
     lines = []
 
     def display(data, *, raw, display_id):
+        """Record the first line; later lines must be able to replace it."""
         assert raw
         assert display_id
         lines.append(("new", data["text/plain"]))

@@ -59,6 +59,7 @@ def spec(*changes):
 
 @pytest.fixture(scope="module")
 def plan():
+    """Return the plan of the spec, which causes no warning."""
     assert spec_warnings(spec()) == ()
     return ln.plan(spec().workload, spec().privacy)
 

@@ -160,7 +160,8 @@ ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
 PAY = [3, -2, 0, 1, 2, 3]
 
 
-def observed(kind_of_release, plan, folder):
+def observe(kind_of_release, plan, folder):
+    """Return the observation of a release that is simulated, paid, or a step of a series."""
     table = people(ROWS, PAY)
     if kind_of_release == "simulated":
         return simulate(plan, table, SeededEntropy(1))
@@ -208,7 +209,7 @@ def test_row_is_exact_answer_plus_one_draw(
         monkeypatch.setattr(_measurement, "_BATCH_ROWS", batch)
         folder = tmp_path / str(batch)
         folder.mkdir()
-        observation = observed(kind_of_release, plan, folder)
+        observation = observe(kind_of_release, plan, folder)
         assert all(isinstance(source, source_type) for source in spy.sources)
         all_draws: list[int] = []
         for block, values in zip(plan.blocks, observation.values, strict=True):

@@ -57,7 +57,8 @@ def texts_of(columns):
     return [[column.data[place] for place in column.index] for column in columns]
 
 
-def at_once(content, delimiter, width, places):
+def records_of_blocks(content, delimiter, width, places):
+    """Return the records that are read in blocks, and compare both parsers of a block."""
     records = []
     for block in whole_lines(io.BytesIO(content).read):
         rows, text, fields = parse_lines(block, delimiter, width, places)
@@ -84,11 +85,11 @@ def test_line_blocks_split_like_single_lines(delimiter, content, width, block, l
         for module in (_files, _lines):
             patch.setattr(module, "LONGEST", longest)
         expected = by_hand(content, delimiter, width, longest)
-        assert at_once(content, delimiter, width, range(width)) == expected
-        assert at_once(content, delimiter, width, [width - 1]) == [
+        assert records_of_blocks(content, delimiter, width, range(width)) == expected
+        assert records_of_blocks(content, delimiter, width, [width - 1]) == [
             record[-1:] for record in expected
         ]
-        assert at_once(content, delimiter, width, []) == [()] * len(expected)
+        assert records_of_blocks(content, delimiter, width, []) == [()] * len(expected)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -128,7 +129,7 @@ def test_plain_lines_have_the_same_fields(lines, place, odd):
     content = b"".join(b",".join(fields) + end for fields, end in lines)
     content = content[:place] + odd + content[place:] + b"\n"
     plain = plain_lines(content, b",")
-    assert at_once(plain, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
+    assert records_of_blocks(plain, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
     columns = parse_plain_lines(plain, ",", 2, [0, 1])
     assert odd or not lines or columns is None  # the last line is empty
     columns = parse_plain_lines(plain[:-1], ",", 2, [0, 1])
@@ -153,7 +154,7 @@ def test_line_does_not_depend_on_its_neighbours(line):
     """Try all ways of quoting, valid and invalid."""
     for other_lines in itertools.product(HARD, repeat=2):
         content = b"\n".join((line, *other_lines, b""))
-        assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
+        assert records_of_blocks(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,14 @@ DOMAIN = Domain(rows=Edges([0, 1, 2, 4, 8], closed="right", outside="clip"))
 
 
 def unit_cells(source, **settings):
+    """Return the cell of each unit's number of rows; each unit must be one row of the result."""
     table = read_unit_sizes(source, DOMAIN, "rows", unit_column="id", **settings)
     assert (table.unit_column, table.max_rows) == ("id", 1)
     return open_content(table).codes["rows"].tolist()
 
 
-def rows_of(sizes):
+def rows_of_units(sizes):
+    """Return the rows of units of these sizes."""
     ids = [f"p{unit}" for unit, size in enumerate(sizes) for _ in range(size)]
     return pd.DataFrame({"id": pd.Series(ids, dtype=object), "pay": 1})
 
@@ -59,8 +61,8 @@ def test_source_without_units_gives_an_empty_table():
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_unit_changes_one_row_however_many_it_has(size):
     for other_sizes in itertools.product([0, 1, 2, 5], repeat=3):
-        with_unit = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
-        without_unit = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
+        with_unit = np.bincount(unit_cells(rows_of_units([*other_sizes, size])), minlength=4)
+        without_unit = np.bincount(unit_cells(rows_of_units(other_sizes)), minlength=4)
         assert np.abs(with_unit - without_unit).sum() == 1
 
 
@@ -69,9 +71,9 @@ def test_choice_of_max_rows_loses_at_most_epsilon_for_a_unit():
     selection = QuantileSelection(attribute="rows", share="19/20", cells=4, epsilon="1/2")
     largest = 0.0
     for other_sizes in itertools.product([0, 1, 3, 40], repeat=3):
-        before = np.bincount(unit_cells(rows_of(other_sizes)), minlength=4)
+        before = np.bincount(unit_cells(rows_of_units(other_sizes)), minlength=4)
         for size in (1, 2, 3, 50):
-            after = np.bincount(unit_cells(rows_of([*other_sizes, size])), minlength=4)
+            after = np.bincount(unit_cells(rows_of_units([*other_sizes, size])), minlength=4)
             laws = [cell_probabilities(selection, counts, 1) for counts in (before, after)]
             largest = max(largest, np.abs(np.log(laws[0] / laws[1])).max())
     assert 0.2 < largest <= 0.5 * (1 + 1e-9)
