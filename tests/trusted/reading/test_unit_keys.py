@@ -10,7 +10,7 @@ import pytest
 
 from behind_the_wall import Column, TextColumn, UnitNumbers, Units, key_reader, to_column
 from leastnoise import Reading
-from trusted.reading.neighbours import entropy_of
+from trusted.reading.row_keys import random_bytes_of
 
 TEXTS = [
     *("17", "17.0", "17.00", "017", "-0.0", "0", "1.50", ".0", "10", "a.b0", " 17", "17\t", "P7"),
@@ -157,5 +157,5 @@ def test_least_keys_are_kept_also_among_equal_ones(distinct_keys, number_of_unit
             units = Units()
             for rows in (slice(0, 100), slice(100, 300)):
                 units.add(units.number(Column(unit[rows])))
-            is_kept = units.keep(most, entropy_of(keys.tolist()))
+            is_kept = units.keep(most, random_bytes_of(keys.tolist()))
             assert is_kept.tolist() == reference_kept_rows(keys, unit, most)
