@@ -962,7 +962,7 @@ def _has_summed_values(release: Release) -> bool:
 
 
 def unused_row_share(release: Release) -> float:
-    """Return the share of rows that no table uses, estimated by the guard.
+    """Return the guard's share of rows that no table uses; 0 if it is uncertain.
 
     The share is 0 if there was no guard, or if noise can explain the difference of the counts.
     """

@@ -25,7 +25,7 @@ _CLEANING_SECONDS = 1.0  # maximum time that another process needs to remove a d
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Return the path of an output directory.
+    """Return the absolute path of an output directory; raise if it exists.
 
     Raises an error if the directory cannot be created.
     """
@@ -218,7 +218,7 @@ def _remove_lock(lock_file: Path, descriptor: int) -> None:
 
 
 def _remove_directory(path: Path) -> None:
-    """Remove a directory if it exists.
+    """Remove a directory, or a link or file of this name, if it exists.
 
     A symbolic link is not followed.
     """

@@ -311,7 +311,7 @@ class PublicationWorkbook:
         self._listed_parts: list[tuple[str, str, str, str]] = []
 
     def add(self, result: ResultTable) -> None:
-        """Write a table or a statistic to a new sheet."""
+        """Write a result to a new sheet; only list it if it is too large."""
         if result.cells > _MOST_PUBLISHED_CELLS:
             title = make_title(result, self._catalogue)
             self._list_of(result).append((result.id, title, self._say("book_too_large"), ""))

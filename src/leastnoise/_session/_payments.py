@@ -630,7 +630,7 @@ def count_csv_blocks(source: Any) -> int:
 
 
 def list_csv_sizes(source: Any) -> list[int]:
-    """Return the sizes in bytes of the CSV files of a source.
+    """Return the sizes in bytes of the CSV files of a source's first table.
 
     For joined tables, these are the files of the first table. For other sources, the list is empty.
     """

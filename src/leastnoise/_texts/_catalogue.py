@@ -126,7 +126,7 @@ class Catalogue:
         return translated or self.say("st_english", text=sentence)
 
     def format_value(self, value: object) -> str:
-        """Return a value as text; a number has separators and all digits.
+        """Return a value as text; numbers are in the notation of the language.
 
         Texts are returned unchanged.
         """
