@@ -29,7 +29,7 @@ from leastnoise._release import Release
 from leastnoise._session import read_spec, require_release, run_spec
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.linop import along, apply
+from leastnoise._trusted.linop import apply, apply_along_axis
 from leastnoise._workload import Product
 
 PEOPLE = 200_000  # of the survey: the size of a small census
@@ -287,7 +287,7 @@ def true_answers(product: Product, survey: Mapping[str, IntArray]) -> IntArray:
         .reshape(shape)
     )
     for axis, operator in enumerate(product.operators):
-        answers = along(apply, operator, answers, axis)
+        answers = apply_along_axis(apply, operator, answers, axis)
     return answers
 
 

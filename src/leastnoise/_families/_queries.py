@@ -40,8 +40,8 @@ from leastnoise._trusted.linop import (
     Total,
     Tree,
     all_range_ends,
-    along,
     apply,
+    apply_along_axis,
     apply_transpose,
     column_sums,
     dense,
@@ -233,7 +233,7 @@ def apply_along_axes(
     ``function`` is ``apply`` or ``apply_transpose``.
     """
     for axis, operator in enumerate(operators, first_axis):
-        x = along(function, operator, x, axis)
+        x = apply_along_axis(function, operator, x, axis)
     return x
 
 

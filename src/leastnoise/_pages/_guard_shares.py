@@ -107,7 +107,7 @@ def _estimate_share(
 def format_row_limit(
     privacy: Privacy, guard: GuardCounts | None, level: float, catalogue: Catalogue
 ) -> str:
-    """Return a phrase on the row limit of units, and the share of rows beyond it.
+    """Return a phrase on units' row limit and the rows beyond it; "" for rows.
 
     The phrase is empty if there is no limit.
     """

@@ -414,7 +414,7 @@ class Options:
 
     @property
     def has_rounding(self) -> bool:
-        """Whether answers are rounded or suppressed, so that tables may not add up."""
+        """Whether rounding or suppression may keep tables from adding up."""
         if self.is_controlled:
             return False
         return self.round is not None or self.below is not None or self.suppresses_by_cv

@@ -41,7 +41,7 @@ from leastnoise._release._record_weights import list_weight_totals, rake_weights
 from leastnoise._release._release_tables import AnswerTable
 from leastnoise._trusted.check import InputError, one_of, whole
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._trusted.linop import along, apply
+from leastnoise._trusted.linop import apply, apply_along_axis
 from leastnoise._workload import Product, cell_sets, marginals
 
 _HOURS_PER_DAY = 24
@@ -158,7 +158,7 @@ class Records:
             .astype(np.float64)
         )
         for axis, operator in enumerate(product.operators):
-            cells = along(apply, operator, cells, axis)
+            cells = apply_along_axis(apply, operator, cells, axis)
         return np.asarray(cells)
 
     def distance(self, table: AnswerTable) -> float:

@@ -20,7 +20,7 @@ from leastnoise._trusted.kernel._count import exact_marginals
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._k_norm_sampler import k_norm_noise
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
-from leastnoise._trusted.linop import SignedArray, along, apply, as_int32_if_exact
+from leastnoise._trusted.linop import SignedArray, apply, apply_along_axis, as_int32_if_exact
 from leastnoise._trusted.measurements import Limits, Measurements, cost, row_scales
 from leastnoise._trusted.table import Table
 
@@ -231,7 +231,7 @@ def _apply_blocks(
         factors = measurements.blocks[group[0][0]].factors
         cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
         for axis, factor in enumerate(factors, 1):
-            cube = along(apply, factor.operator, cube, axis)
+            cube = apply_along_axis(apply, factor.operator, cube, axis)
         answers.update(
             zip(
                 (index for index, _ in group),

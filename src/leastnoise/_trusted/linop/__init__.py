@@ -2,8 +2,8 @@
 
 from leastnoise._trusted.linop._operator_functions import (
     all_range_ends,
-    along,
     apply,
+    apply_along_axis,
     block_sums,
     column_sums,
     dense,

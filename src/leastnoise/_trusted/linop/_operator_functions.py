@@ -290,7 +290,7 @@ def check_column_sum_bound(largest_sum: int) -> None:
         )
 
 
-def along(
+def apply_along_axis(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
     """Call ``apply`` or ``apply_transpose`` along any axis of an array.
@@ -304,7 +304,7 @@ def along(
     Returns:
         An array of the same shape, except that ``axis`` has the length of the result.
 
-    >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
+    >>> apply_along_axis(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],
            [7]])
     """

@@ -22,7 +22,7 @@ from leastnoise._trusted.reading.helpers._locations import (
 
 
 def source_location(source: Any) -> Any:
-    """Return the absolute path and CSV layout of a source as JSON values.
+    """Return a source's absolute path and CSV layout as JSON values, or None.
 
     The result is None for a source that is not a file or several files.
 
