@@ -70,16 +70,19 @@ def _(
         dropped = kind.published
     else:
         dropped = DROP
-    null, outside = marks or (
-        dropped if cell is None else cell for cell in (kind.null_cell, kind.outside_cell)
-    )
+    if marks is None:
+        null = dropped if kind.null_cell is None else kind.null_cell
+        outside = dropped if kind.outside_cell is None else kind.outside_cell
+        size = kind.size
+    else:
+        null, outside = marks
+        size = kind.size + 2
     clip = kind.outside == "clip"
-    size = kind.size + (0 if marks is None else 2)
     if isinstance(kind, Dates):
         clock = _clock(kind)
     else:
         clock = None
-    table = _table(kind, null, outside)
+    table = _lookup_table(kind, null, outside)
     if clip:
         unreadable = null
     else:
@@ -104,7 +107,7 @@ def _null_forms(reading: Reading) -> list[str]:
     return forms
 
 
-def _table(
+def _lookup_table(
     kind: Kind, null: int, outside: int
 ) -> StepTable | ThresholdTable | TextTable | KeyTable:
     """Return the lookup table that assigns read values to cells.
@@ -114,57 +117,76 @@ def _table(
         null: the number of the cell for a null.
         outside: the number of the cell for a value without a cell.
     """
-    import numpy as np
-
-    clip = kind.outside == "clip"
     if isinstance(kind, Categories):
-        text_cells = dict.fromkeys(_null_forms(kind.reading), null) | kind.lookup
-        whole_numbers = {
-            form: cell
-            for form, cell in text_cells.items()
-            if _WHOLE.fullmatch(form) and form != "-0"
-        }
-        return TextTable(text_cells, whole_numbers)
+        return _text_table(kind, null)
     if isinstance(kind, Integers):
-        # Clipped values become whole too.
-        return StepTable(
-            kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None)
-        )
+        return _integer_table(kind)
     if isinstance(kind, Coded):
         return StepTable(0, kind.codes - 1, 0)
     if isinstance(kind, Dates):
-        return _periods(kind, outside)
+        return _period_table(kind, outside)
     if isinstance(kind, Unknown):
         return KeyTable(kind.longest)
-    cells = np.arange(kind.regular)
     if isinstance(kind, Decimals):
-        if clip:
-            return ThresholdTable(
-                multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells
-            )
-        values = multiples(kind.low, kind.step, kind.regular)
-        # A number equals a value if both have the same nearest double. Then it is at least the
-        # value's double and below the next double.
-        pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
-        return ThresholdTable(
-            np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),
-            np.concatenate([[outside], pairs.reshape(-1)]),
-        )
+        return _decimal_table(kind, outside)
     if isinstance(kind, (Bins, Edges)):
-        # "x >= edge" is a comparison with the edge's double, and "x > edge" is a comparison with
-        # the next double.
-        if kind.closed == "left":
-            inner = inner_edges(kind)
-        else:
-            inner = np.nextafter(inner_edges(kind), np.inf)
-        if clip:
-            return ThresholdTable(inner, cells)
-        ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
-        return ThresholdTable(
-            np.concatenate([ends[:1], inner, ends[1:]]),
-            np.concatenate([[outside], cells, [outside]]),
-        )
+        return _bin_table(kind, outside)
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+
+
+def _text_table(kind: Categories, null: int) -> TextTable:
+    """Return the lookup table of categories, by text and by whole number."""
+    text_cells = dict.fromkeys(_null_forms(kind.reading), null) | kind.lookup
+    whole_numbers = {
+        form: cell for form, cell in text_cells.items() if _WHOLE.fullmatch(form) and form != "-0"
+    }
+    return TextTable(text_cells, whole_numbers)
+
+
+def _integer_table(kind: Integers) -> StepTable:
+    """Return the lookup table of integers; clipped values are rounded."""
+    rounding = kind.rounding
+    if not rounding and kind.outside == "clip":
+        rounding = "nearest"
+    return StepTable(kind.low, kind.high, kind.low, rounding=rounding or None)
+
+
+def _decimal_table(kind: Decimals, outside: int) -> ThresholdTable:
+    """Return the lookup table of decimals; clipped values take the nearest."""
+    import numpy as np
+
+    cells = np.arange(kind.regular)
+    if kind.outside == "clip":
+        middles = multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
+        return ThresholdTable(middles, cells)
+    # A number equals a value if both have the same nearest double. Then it is at least the
+    # value's double and below the next double.
+    values = multiples(kind.low, kind.step, kind.regular)
+    thresholds = np.stack([values, np.nextafter(values, np.inf)], axis=1)
+    cells_from = np.stack([cells, np.full(kind.regular, outside)], axis=1)
+    return ThresholdTable(
+        thresholds.reshape(-1), np.concatenate([[outside], cells_from.reshape(-1)])
+    )
+
+
+def _bin_table(kind: Bins | Edges, outside: int) -> ThresholdTable:
+    """Return the lookup table of bins; clipped values fall in the outermost."""
+    import numpy as np
+
+    cells = np.arange(kind.regular)
+    # "x >= edge" is a comparison with the edge's double, and "x > edge" is a comparison with
+    # the next double.
+    if kind.closed == "left":
+        inner = inner_edges(kind)
+    else:
+        inner = np.nextafter(inner_edges(kind), np.inf)
+    if kind.outside == "clip":
+        return ThresholdTable(inner, cells)
+    ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
+    return ThresholdTable(
+        np.concatenate([ends[:1], inner, ends[1:]]),
+        np.concatenate([[outside], cells, [outside]]),
+    )
 
 
 def _clock(kind: Dates) -> TimeRule:
@@ -180,7 +202,7 @@ def _days(kind: Dates) -> tuple[int, int]:
     return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
 
 
-def _periods(kind: Dates, outside: int) -> StepTable | ThresholdTable:
+def _period_table(kind: Dates, outside: int) -> StepTable | ThresholdTable:
     """Return the lookup table that assigns seconds since 1970 to periods.
 
     Even if a period is longer, its cell has only days from the first to the last day.
@@ -229,7 +251,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     if max(abs(start), abs(start + increment * count), common) < 2**53:
         # Numerator and denominator are exact as doubles, so the quotient is rounded only once.
         return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
-    # Python also rounds the quotient of two long integers only once.
+    # Python also rounds the quotient of two long integers only once
     return np.array(
         [(start + increment * index) / common for index in range(count)], dtype=np.float64
     )
