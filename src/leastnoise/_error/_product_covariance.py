@@ -64,7 +64,7 @@ from leastnoise._families import (
     UndeterminedQuery,
     excludes_total,
 )
-from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import AllRanges, Operator, Total, apply, apply_transpose, dense
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import AttributeQueries, Product, index_queries
@@ -668,42 +668,75 @@ class ProductStructure(Structure):
         if self.wide_blocks or self.levels is not None or len(products) < _LEAST_BATCHED_PRODUCTS:
             return [None] * len(products)
         query_index = index_queries(products)
-        with_equal_rows = []
-        sums = []
-        for along in query_index.along:
-            name = along.name
-            operator = along.operator
-            with_equal_rows.append(
-                operator.rows <= _MOST_SORTED
-                and self._needs(name, operator) is not None
-                and self.rows(name, operator).are_all_equal
-            )
-            sums.append(self.sums(name, operator) if with_equal_rows[-1] else (0.0, 0.0))
-        parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
-        answers = np.array([along.operator.rows for along in query_index.along], dtype=np.int64)
+        has_equal_rows = np.array(
+            [self._has_equal_rows(each) for each in query_index.along], dtype=bool
+        )
         errors: list[Errors | None] = [None] * len(products)
-        for numbers, rows in query_index.widths:
-            plain = np.array(with_equal_rows, dtype=bool)[rows].all(axis=1)
-            positions = numbers[plain].tolist()
-            sets = rows[plain]
-            if not positions:
+        parts = self._residual_sums(query_index.along, has_equal_rows)
+        rows_along = np.array([each.operator.rows for each in query_index.along], dtype=np.int64)
+        for numbers, sets in query_index.widths:
+            is_equal = has_equal_rows[sets].all(axis=1)
+            equal_numbers = numbers[is_equal].tolist()
+            equal_sets = sets[is_equal]
+            if not equal_numbers:
                 continue
-            totals = np.zeros(len(sets))
-            missing = np.zeros(len(sets), dtype=bool)
-            for tau in product_of((0, 1), repeat=rows.shape[1]):
-                inside = [column for column, bit in enumerate(tau) if bit]
-                strengths = self._precisions_of(query_index.along, sets[:, inside])
-                term = np.ones(len(sets))
-                for column, bit in enumerate(tau):
-                    term = term * parts[sets[:, column], bit]
-                missing |= ~(strengths > 0)
-                totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
-            for at in np.flatnonzero(missing).tolist():  # an unmeasured component may not be needed
-                self.require(products[positions[at]])
-            means = totals / answers[sets].prod(axis=1, dtype=np.float64)
-            for number, total, mean in zip(positions, totals.tolist(), means.tolist(), strict=True):
-                errors[number] = Errors(total, mean)
+            totals, is_unmeasured = self._total_variances(query_index.along, equal_sets, parts)
+            for at in np.flatnonzero(is_unmeasured).tolist():
+                # An unmeasured component may not be needed.
+                self.require(products[equal_numbers[at]])
+            means = totals / rows_along[equal_sets].prod(axis=1, dtype=np.float64)
+            for at, number in enumerate(equal_numbers):
+                errors[number] = Errors(float(totals[at]), float(means[at]))
         return errors
+
+    def _has_equal_rows(self, along: AttributeQueries) -> bool:
+        """Return whether all queries along an attribute have equal variances."""
+        return (
+            along.operator.rows <= _MOST_SORTED
+            and self._needs(along.name, along.operator) is not None
+            and self.rows(along.name, along.operator).are_all_equal
+        )
+
+    def _residual_sums(
+        self, query_list: Sequence[AttributeQueries], has_equal_rows: BoolArray
+    ) -> FloatArray:
+        """Return the sums of q_i R_i q_i and (q_i mean_i)^2 along attributes.
+
+        Returns:
+            The sums, shape (attribute queries, 2): [:, 1] for an attribute in tau, [:, 0] for
+            another. They are 0 where ``has_equal_rows`` is False.
+        """
+        sums = np.zeros((len(query_list), 2))
+        for index in np.flatnonzero(has_equal_rows).tolist():
+            sums[index] = self.sums(query_list[index].name, query_list[index].operator)
+        return sums
+
+    def _total_variances(
+        self, query_list: Sequence[AttributeQueries], sets: IntArray, parts: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the sum of the variances of products of equally many attributes.
+
+        Args:
+            query_list: the queries along one attribute each.
+            sets: positions in ``query_list``, shape (products, attributes of each).
+            parts: the result of `_residual_sums`.
+
+        Returns:
+            The sums without the unmeasured components, and whether each product has such a
+            component; both of shape (products,).
+        """
+        totals = np.zeros(len(sets))
+        is_unmeasured = np.zeros(len(sets), dtype=bool)
+        for tau in product_of((0, 1), repeat=sets.shape[1]):
+            inside = [column for column, bit in enumerate(tau) if bit]
+            strengths = self._precisions_of(query_list, sets[:, inside])
+            term = np.ones(len(sets))
+            for column, bit in enumerate(tau):
+                term = term * parts[sets[:, column], bit]
+            is_measured = strengths > 0
+            is_unmeasured |= ~is_measured
+            totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=is_measured)
+        return totals, is_unmeasured
 
     def _precisions_of(self, query_list: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return the precision lambda(tau) of each attribute set in ``rows``.
@@ -711,20 +744,17 @@ class ProductStructure(Structure):
         A row represents an attribute set by positions in ``query_list``.
         """
         distinct = rows
-        every = np.arange(len(rows))
+        distinct_index = np.arange(len(rows))
         if rows.shape[1] <= 2:  # there are few distinct sets, which repeat
             codes = (rows * len(query_list) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
-            _, first, every = np.unique(codes, return_index=True, return_inverse=True)
+            _, first, distinct_index = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
-        taus = map(
-            tuple,
-            np.array([attribute_queries.name for attribute_queries in query_list], dtype=object)[
-                distinct
-            ].tolist(),
+        names = np.array([attribute_queries.name for attribute_queries in query_list], dtype=object)
+        taus = map(tuple, names[distinct].tolist())
+        precisions = np.fromiter(
+            map(self.precisions.get, taus, repeat(0.0)), np.float64, len(distinct)
         )
-        return np.fromiter(map(self.precisions.get, taus, repeat(0.0)), np.float64, len(distinct))[
-            every
-        ]
+        return precisions[distinct_index]
 
     def _variance_bound(self, product: Product) -> float:
         """Return an upper bound on the variances of a product's answers.
