@@ -217,71 +217,149 @@ def spec_from_form(
         form = _replace_decimal_commas(form)
     languages = report_languages(form, language)
     form = split_level_names(form, languages)
-    question_numbers = _list_question_numbers(form)
-    columns = _numbers_by_attribute(data, form)
-    names = {number: name for name, number in columns.items()}
-    public_totals = [
-        public_total(form, number, _read_groups(f"p{number}", names, form))
-        for number in list_total_numbers(form)
-    ]
-    questions = [_read_question(number, names, form) for number in question_numbers]
+    contents = _read_contents(data, form)
+    questions = tuple(contents.questions.values())
     _check_questions(questions, form, allow_no_question=allow_no_question)
     margin = _read_margin(form)
-    if questions:
-        attributes = _used_attributes(questions)
-        measures = _used_measures(questions)
-    else:
-        attributes = set(columns)
-        measures = _summable_columns(columns, form)
-    has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
-    # A domain needs at least one attribute, even if no question uses it.
-    described = attributes or measures or {question.of for question in questions if question.of}
-    described = {
-        *described,
-        *(name for total in public_totals for name in total.get("queries", {})),
-    }
     table: dict[str, Any] = {
         "source": {**data.source_settings, **_source_settings(form)},
-        "privacy": _privacy_table(data, form, margin, has_search=has_search),
+        "privacy": _privacy_table(data, form, margin, has_search=contents.has_search(form)),
+        "domain": _domain_tables(data, form, contents),
     }
-    table["domain"] = {
-        name: _attribute_table(data.columns[number], number, name, form)
-        for name, number in columns.items()
-        if name in described
-    }
-    measure_columns = {name: columns[name] for name in sorted(measures)}
-    weights = {question.weight for question in questions}
-    measure_tables = {
-        name: _measure_table(data.columns[number], number, form, is_weight=name in weights)
-        for name, number in measure_columns.items()
-    }
-    for number, question in zip(question_numbers, questions, strict=True):
-        if question.kind == "totals":
-            column = columns[question.of]
-            measure_columns[question.measure] = column
-            groups = [*question.groups]
-            measure_tables[question.measure] = unit_total_table(
-                data.columns[column], form, number, groups
-            )
+    measure_columns = contents.measure_columns(form)
+    measure_tables = _measure_tables(data, form, contents, measure_columns)
     if measure_tables:
         table["measures"] = measure_tables
     if questions:
         table["workload"] = _workload_entries(questions, margin, measure_tables)
     table["plan"] = {"guard": "1/100"}
+    table |= _publication_tables(form, language, contents, [*table["domain"]], measure_columns)
+    translate_texts(table, languages)
+    return _format_checked_spec(table, data, has_questions=bool(questions))
+
+
+class _FormContents(NamedTuple):
+    """The columns, the public totals and the questions of a form.
+
+    Attributes:
+        columns: the column number of each attribute.
+        public_totals: the tables ``[[public]]`` of the spec.
+        questions: the questions by number, in order.
+    """
+
+    columns: Mapping[str, int]
+    public_totals: Sequence[Mapping[str, Any]]
+    questions: Mapping[int, "Question"]
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The attribute of each column number."""
+        return {number: name for name, number in self.columns.items()}
+
+    def attributes(self) -> set[str]:
+        """Return the attributes that questions use; all without questions."""
+        if self.questions:
+            return _used_attributes([*self.questions.values()])
+        return set(self.columns)
+
+    def measures(self, form: Form) -> set[str]:
+        """Return the measures that questions use; all without questions."""
+        if self.questions:
+            return _used_measures([*self.questions.values()])
+        return _summable_columns(self.columns, form)
+
+    def has_search(self, form: Form) -> bool:
+        """Return whether the categories of an attribute are searched."""
+        return any(form[f"c{self.columns[name]}.kind"] == "unknown" for name in self.attributes())
+
+    def domain_names(self, form: Form) -> set[str]:
+        """Return the names of the columns that the domain describes."""
+        names = self.attributes()
+        if not names:  # a domain needs at least one attribute, even if no question uses it
+            names = self.measures(form)
+        if not names:
+            names = {question.of for question in self.questions.values() if question.of}
+        for total in self.public_totals:
+            names.update(total.get("queries", {}))
+        return names
+
+    def measure_columns(self, form: Form) -> dict[str, int]:
+        """Return the column number of each measure of the spec."""
+        columns = {name: self.columns[name] for name in sorted(self.measures(form))}
+        for question in self.questions.values():
+            if question.kind == "totals":
+                columns[question.measure] = self.columns[question.of]
+        return columns
+
+
+def _read_contents(data: DataColumns, form: Form) -> _FormContents:
+    """Read the columns, the public totals and the questions of a form."""
+    question_numbers = _list_question_numbers(form)
+    columns = _numbers_by_attribute(data, form)
+    names = {number: name for name, number in columns.items()}
+    public_totals = []
+    for number in list_total_numbers(form):
+        groups = _read_groups(f"p{number}", names, form)
+        public_totals.append(public_total(form, number, groups))
+    questions = {number: _read_question(number, names, form) for number in question_numbers}
+    return _FormContents(columns, public_totals, questions)
+
+
+def _domain_tables(data: DataColumns, form: Form, contents: _FormContents) -> dict[str, Any]:
+    """Return the tables [domain.NAME] of a spec by name."""
+    described = contents.domain_names(form)
+    return {
+        name: _attribute_table(data.columns[number], number, name, form)
+        for name, number in contents.columns.items()
+        if name in described
+    }
+
+
+def _measure_tables(
+    data: DataColumns, form: Form, contents: _FormContents, measure_columns: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the tables [measures.NAME] of a spec by name."""
+    weights = {question.weight for question in contents.questions.values()}
+    tables: dict[str, Any] = {}
+    for name in sorted(contents.measures(form)):
+        number = contents.columns[name]
+        is_weight = name in weights
+        tables[name] = _measure_table(data.columns[number], number, form, is_weight=is_weight)
+    for number, question in contents.questions.items():
+        if question.kind == "totals":
+            column = data.columns[measure_columns[question.measure]]
+            tables[question.measure] = unit_total_table(column, form, number, [*question.groups])
+    return tables
+
+
+def _publication_tables(
+    form: Form,
+    language: str,
+    contents: _FormContents,
+    attributes: Sequence[str],
+    measure_columns: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the tables of a spec that do not change the plan, if not empty.
+
+    Args:
+        form: the texts of the form fields by name.
+        language: the language of the page.
+        contents: the columns, the public totals and the questions of the form.
+        attributes: the attributes of the domain.
+        measure_columns: the column number of each measure.
+    """
     output = output_table(form, language)
-    sdmx = sdmx_table(form, columns, [*table["domain"]], measure_columns)
+    sdmx = sdmx_table(form, contents.columns, attributes, measure_columns)
     if sdmx:
         output["sdmx"] = sdmx
-    further_parts: dict[str, Any] = {
-        "public": public_totals,
-        "series": series_table(form, names),
-        "names": names_table(form, columns, [*table["domain"]], measure_columns),
+    tables: dict[str, Any] = {
+        "public": contents.public_totals,
+        "series": series_table(form, contents.names),
+        "names": names_table(form, contents.columns, attributes, measure_columns),
         "survey": survey_table(form),
         "output": output,
     }
-    table |= {name: part for name, part in further_parts.items() if part}
-    translate_texts(table, languages)
-    return _format_checked_spec(table, data, has_questions=bool(questions))
+    return {name: table for name, table in tables.items() if table}
 
 
 def _check_questions(
