@@ -741,22 +741,7 @@ def finish_releases(
             "A directory can be named only for one release. State the number of the release, which "
             "`leastnoise ledger show` lists."
         )
-    matching_entries = [entry for entry in ledger.entries() if number in {None, entry.number}]
-    entries = [entry for entry in matching_entries if is_unfinished(ledger, entry)]
-    running = any(ledger.is_running(entry) for entry in matching_entries)
-    # Finishing an expired release raises the error that says why it is too late.
-    if number is not None and not entries and not running:
-        entries = [
-            entry for entry in matching_entries if is_resumable(entry) and is_expired(ledger, entry)
-        ]
-    if number is not None and not entries:
-        if running:
-            reason = "is possibly being made by another process"
-        else:
-            reason = "is not one that can be finished"
-        raise InputError(
-            f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
-        )
+    entries = _unfinished_entries(ledger, number)
     finished_releases = []
     failures = []
     for entry in entries:
@@ -772,6 +757,37 @@ def finish_releases(
     for entry, failure in failures:
         warnings.warn(f"Release {entry.number} was not finished: {failure}", stacklevel=4)
     return finished_releases
+
+
+def _unfinished_entries(ledger: Ledger, number: int | None) -> list[Entry]:
+    """Return the entries of the releases to finish.
+
+    Args:
+        ledger: the ledger.
+        number: the number of the only release to finish; None: all.
+
+    Raises:
+        InputError: the release with this number cannot be finished.
+    """
+    if number is None:
+        return [entry for entry in ledger.entries() if is_unfinished(ledger, entry)]
+    matching_entries = [entry for entry in ledger.entries() if entry.number == number]
+    entries = [entry for entry in matching_entries if is_unfinished(ledger, entry)]
+    if entries:
+        return entries
+    if any(ledger.is_running(entry) for entry in matching_entries):
+        reason = "is possibly being made by another process"
+    else:
+        # Finishing an expired release raises the error that says why it is too late.
+        expired_entries = [
+            entry for entry in matching_entries if is_resumable(entry) and is_expired(ledger, entry)
+        ]
+        if expired_entries:
+            return expired_entries
+        reason = "is not one that can be finished"
+    raise InputError(
+        f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
+    )
 
 
 def _finish_entry(
