@@ -1,10 +1,12 @@
 """Read a spec file as a typed value: source, workload, privacy and output.
 
-Read `_spec.py` first. `_domain_spec.py` reads the location of the rows and the domains of columns,
-`_workload_spec.py` the queries, and `_category_spec.py` and `_bounds_spec.py` the searches for
-categories and for bounds. `_draft_columns.py` and `_column_names.py` suggest settings for a draft
-from the types and names of columns. `_toml_text.py` formats the draft. `_warnings.py` warns about
-settings that are valid but probably mistaken.
+Read `_spec.py` first. `_location_spec.py` reads the location of the rows, `_domain_spec.py` the
+attributes and measures, `_level_spec.py` the levels, `_label_spec.py` the texts of codes,
+`_public_spec.py` public counts and impossible combinations, and `_public_files.py` the files that
+these parts name. `_workload_spec.py` reads the queries, and `_category_spec.py` and
+`_bounds_spec.py` the searches for categories and for bounds. `_draft_columns.py` and
+`_column_names.py` suggest settings for a draft from the types and names of columns. `_toml_text.py`
+formats the draft. `_warnings.py` warns about settings that are valid but probably mistaken.
 """
 
 from leastnoise._spec._bounds_spec import BoundsSearch, plan_bounds_searches

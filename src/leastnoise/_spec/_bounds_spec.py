@@ -18,7 +18,7 @@ from leastnoise._domain import Domain, Reading, checked_keys
 from leastnoise._plan import COVERS, BoundsPlan, candidate_edges, plan_bounds, plan_max_rows
 from leastnoise._planning import Least, stated_privacy
 from leastnoise._publication import FoundBounds, read_bounds
-from leastnoise._spec._domain_spec import prefix_errors
+from leastnoise._spec._checks import prefix_errors
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, exact, exact_positive, number_text, refuse, whole
 from leastnoise._trusted.measurements import MOST_ROWS

@@ -64,22 +64,19 @@ from leastnoise._spec._category_spec import (
     check_category_searches,
     read_category_searches,
 )
-from leastnoise._spec._domain_spec import (
+from leastnoise._spec._checks import check_text, prefix_errors
+from leastnoise._spec._domain_spec import READING_KEYS, domain_from_spec
+from leastnoise._spec._label_spec import labels_from_spec
+from leastnoise._spec._location_spec import (
     LAYOUT_KEYS,
     LOCATION_KEYS,
-    READING_KEYS,
-    PublicFiles,
-    check_text,
-    domain_from_spec,
-    impossible_from_spec,
-    labels_from_spec,
     name_join,
-    prefix_errors,
-    public_from_spec,
     read_joins,
     read_layout,
     read_location,
 )
+from leastnoise._spec._public_files import PublicFiles
+from leastnoise._spec._public_spec import impossible_from_spec, public_from_spec
 from leastnoise._spec._unused_settings import UnusedSetting, unused_settings
 from leastnoise._spec._workload_spec import load_statements, read_unit_attributes, read_workloads
 from leastnoise._strategies import PLANNERS

@@ -32,7 +32,7 @@ from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import product_rounding
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, split_column_name
-from leastnoise._spec._domain_spec import name_join
+from leastnoise._spec._location_spec import name_join
 from leastnoise._spec._spec import Spec, columns_to_read
 from leastnoise._spec._unused_settings import UnusedSetting
 from leastnoise._texts import ENGLISH, Catalogue, table_title

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._domain import Dates, Domain, checked_keys
-from leastnoise._spec._domain_spec import prefix_errors
+from leastnoise._spec._checks import prefix_errors
 from leastnoise._trusted.check import InputError, message, one_of, refuse, whole
 from leastnoise._workload import (
     SqlSettings,
