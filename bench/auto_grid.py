@@ -126,7 +126,9 @@ def build_case(case: dict[str, Any]) -> tuple[Any, Any]:
 
 def plan_case(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     """Plan in this process; return the error, CPU seconds and strategies not fully tried."""
-    from leastnoise._mechanisms._strategy_choice import Search, choose_plan, tables_with_high_error
+    from leastnoise._mechanisms._high_errors import tables_with_high_error
+    from leastnoise._mechanisms._search import Search
+    from leastnoise._mechanisms._strategy_choice import choose_plan
     from leastnoise._strategies import PLANNERS
     from leastnoise._trusted.accounting import Privacy
     from leastnoise._trusted.check import InputError

@@ -55,7 +55,7 @@ WORDS = (
     (
         "candidate",
         "one strategy with one kind of noise, tried on a workload: a plan, or why there is none",
-        "_mechanisms/_strategy_choice.py",
+        "_mechanisms/_candidates.py",
         "Candidate",
     ),
     (

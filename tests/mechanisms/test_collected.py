@@ -18,7 +18,7 @@ def small_workload():
 def test_collector_pauses_while_many_tables_are_planned(
     small_workload, monkeypatch, most, *, collects
 ):
-    monkeypatch.setattr(_strategy_choice, "_MANY_TABLES", most)
+    monkeypatch.setattr(_strategy_choice, "MANY_TABLES", most)
     is_collector_on: list[bool] = []
 
     def stopped(_):

@@ -53,7 +53,7 @@ def test_plan_leaves_out_a_planner_that_fails(monkeypatch, propose, budget):
     without = ln.plan(ASKED, budget)
     bad = dataclasses.replace(PLANNERS["marginals"], name="bad", propose=propose)
     monkeypatch.setattr(
-        "leastnoise._mechanisms._strategy_choice.PLANNERS", {"bad": bad, **PLANNERS, "bad too": bad}
+        "leastnoise._mechanisms._planning_time.PLANNERS", {"bad": bad, **PLANNERS, "bad too": bad}
     )
     assert ln.plan(ASKED, budget).expected_error() == without.expected_error()
     reasons = {tried.strategy: tried.reason for tried in ln.compare(ASKED, budget)}

@@ -11,7 +11,7 @@ from leastnoise._families import eigen_design, gaussian_optimum, gram_of, invert
 from leastnoise._mechanisms import (
     SECONDS,
     Search,
-    _strategy_choice,
+    _planning_time,
     choose_plan,
     tables_with_high_error,
     time_requests,
@@ -358,7 +358,7 @@ def test_long_search_leaves_seconds_to_short_ones(monkeypatch):
     long = planner("long", 1.0, 4, thorough_seconds=100.0)
     endless = planner("endless", 6.0, 4)
     planners = {entry.name: entry for entry in (long, endless, *short)}
-    monkeypatch.setattr(_strategy_choice, "PLANNERS", planners)
+    monkeypatch.setattr(_planning_time, "PLANNERS", planners)
     tried = candidates_by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
     assert [name for name, candidate in tried.items() if candidate.plan is None] == ["endless"]
     assert tried["long"].useful_seconds == 100.0

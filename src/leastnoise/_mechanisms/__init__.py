@@ -10,24 +10,13 @@ private halves.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from leastnoise._mechanisms._strategy_choice import (
-    MOST_BUDGET,
-    SECONDS,
-    Candidate,
-    Progress,
-    Search,
-    StrategyComparison,
-    choose_plan,
-    memory_error_reason,
-    noise_kinds,
-    planning_seconds,
-    reweight_plan,
-    search_again,
-    tables_with_high_error,
-    time_requests,
-    try_strategies,
-    with_best_lower_bounds,
-)
+from leastnoise._mechanisms._candidates import Candidate, StrategyComparison, with_best_lower_bounds
+from leastnoise._mechanisms._high_errors import tables_with_high_error
+from leastnoise._mechanisms._planning_time import noise_kinds, planning_seconds, time_requests
+from leastnoise._mechanisms._proposed_plan import memory_error_reason, reweight_plan, search_again
+from leastnoise._mechanisms._search import SECONDS, Progress, Search
+from leastnoise._mechanisms._strategy_choice import MOST_BUDGET, choose_plan
+from leastnoise._mechanisms._trials import try_strategies
 
 if TYPE_CHECKING:
     from leastnoise._mechanisms._mechanism_registry import (

@@ -34,6 +34,7 @@ from leastnoise._estimation import (
 )
 from leastnoise._families import Gram, gram_of, sum_grams
 from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
+from leastnoise._mechanisms._planning_time import noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -45,7 +46,7 @@ from leastnoise._mechanisms._protocol import (
     reference_plan,
     require_details,
 )
-from leastnoise._mechanisms._strategy_choice import Progress, Search, noise_kinds
+from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import AdaptiveDetails, Plan, Step, StepChoice
 from leastnoise._strategies import (
     GROUP_SHARE,

@@ -10,7 +10,8 @@ from typing import Any
 from leastnoise._error import evaluate_plan, noise_name
 from leastnoise._estimation import Finding, Outcome, public_counts_of_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
-from leastnoise._mechanisms._strategy_choice import Search, choose_plan
+from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._strategy_choice import choose_plan
 from leastnoise._plan import ExpectedError, LinearPlan, Plan
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, InternalError, quoted

@@ -35,6 +35,7 @@ from leastnoise._estimation import (
     read_public,
 )
 from leastnoise._fitting import fit_noise_scales, rescale_noise
+from leastnoise._mechanisms._planning_time import noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -49,7 +50,8 @@ from leastnoise._mechanisms._protocol import (
     step_privacy,
     summarize_reference,
 )
-from leastnoise._mechanisms._strategy_choice import Search, choose_plan, noise_kinds
+from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._strategy_choice import choose_plan
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,

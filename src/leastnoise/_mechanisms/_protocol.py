@@ -26,7 +26,8 @@ from leastnoise._estimation import (
     Outcome,
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
-from leastnoise._mechanisms._strategy_choice import Search, try_strategies
+from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._trials import try_strategies
 from leastnoise._plan import (
     AdaptiveDetails,
     AdaptivePlan,

@@ -30,7 +30,8 @@ from leastnoise._mechanisms._protocol import (
     require_adaptive,
     require_details,
 )
-from leastnoise._mechanisms._strategy_choice import Search, choose_plan
+from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._strategy_choice import choose_plan
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, refuse, whole

@@ -41,6 +41,7 @@ from leastnoise._estimation import (
     measured_by_group,
 )
 from leastnoise._fitting import fit_noise_scales
+from leastnoise._mechanisms._planning_time import noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -49,7 +50,7 @@ from leastnoise._mechanisms._protocol import (
     shared_step_privacy,
     step_privacy,
 )
-from leastnoise._mechanisms._strategy_choice import Search, noise_kinds
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._strategies import (
     MOST_SUM_CELLS,
