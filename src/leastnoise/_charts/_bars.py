@@ -30,6 +30,7 @@ from leastnoise._charts._picture import (
 )
 
 _MOST_BARS = 40  # bars that can be distinguished on a page; a choice of layout
+_MOST_NUMBERED_BARS = 12  # bars of cells of numbers; more are drawn as a line; a choice of layout
 _LARGEST_SHOWN = 20  # bars of a table that has more than `_MOST_BARS` cells; a choice of layout
 _MOST_ERRORS = 40  # tables in the chart of expected errors; a choice of layout
 # An interval is only cut off if the others would otherwise fill less than a fifth of the axis.
@@ -50,7 +51,9 @@ def suits_bars(picture: Picture) -> bool:
         and picture.axes[0].size > 2
     ):
         return False
-    return picture.axes[0].size <= (12 if picture.axes[0].is_numbered else _MOST_BARS)
+    if picture.axes[0].is_numbered:
+        return picture.axes[0].size <= _MOST_NUMBERED_BARS
+    return picture.axes[0].size <= _MOST_BARS
 
 
 def draw_bars(picture: Picture) -> Spec:
@@ -218,10 +221,9 @@ def draw_dots(plot: DotPlot) -> Spec:
     published_rows = tuple(row for row in plot.rows if not math.isnan(row.value))
     axis_low, axis_high = _dot_axis_ends(published_rows, marks_zero=plot.marks_zero)
     room_beyond = (axis_high - axis_low) / 10
-    rows = _dot_records(published_rows, axis_low, axis_high)
-    names = list(dict.fromkeys(row["group"] for row in rows))
+    records = _dot_records(published_rows, axis_low, axis_high, room_beyond)
     scale: Spec = {"zero": plot.marks_zero, "padding": 8}
-    if any(row["open"] for row in rows):
+    if any(record["open"] for record in records):
         scale |= {"domain": [axis_low - room_beyond, axis_high + room_beyond], "nice": False}
     x: Spec = {
         "type": "quantitative",
@@ -229,50 +231,72 @@ def draw_dots(plot: DotPlot) -> Spec:
         "scale": scale,
         "axis": {"tickCount": 5},
     }
-    if all(
-        number.is_integer() for row in published_rows for number in (row.value, row.low, row.high)
-    ):
+    if all(_has_whole_numbers(row) for row in published_rows):
         x["axis"] |= {"tickMinStep": 1}
+    names = list(dict.fromkeys(record["group"] for record in records))
     row_encoding: Spec = {"color": {"value": SERIES[0]}}
     shape: Spec = {}
     height: Spec = {"step": 24}
     if len(names) > 1:
-        row_encoding["color"] = group_encoding(names, SERIES, plot.series)
-        row_encoding["yOffset"] = {
-            "field": "group",
-            "type": "nominal",
-            "sort": names,
-            "scale": {"paddingOuter": 0.6},
-        }
+        row_encoding = _series_encoding(names, plot.series)
         shape = {"shape": group_encoding(names, _SHAPES, plot.series)}
         height = {"step": 12, "for": "offset"}
     key = key_encoding(plot.groups or None)
     key["axis"] |= {"grid": True}
-    tooltip: list[Spec] = [{"field": "k0", "title": plot.groups or "group", "type": "nominal"}]
-    tooltip += [
-        {"field": name, "type": "quantitative", "format": ",.6~g"}
-        for name in ("value", "low", "high")
-    ]
     spec = {
-        "data": {"values": rows},
-        "width": WIDTH - 20 - estimate_width((row["k0"] for row in rows), 150),
+        "data": {"values": records},
+        "width": WIDTH - 20 - estimate_width((record["k0"] for record in records), 150),
         "height": height,
         "encoding": {"y": key, **row_encoding},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.6},
-                "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
-            },
-            *_arrow_layers(rows, x),
-            {
-                "mark": {**_POINT},
-                "encoding": {"x": {**x, "field": "value"}, "tooltip": tooltip, **shape},
-            },
-        ],
+        "layer": _dot_layers(records, x, shape, plot.groups),
     }
     if plot.marks_zero:
         spec = _with_zero_line(spec, x)
     return complete_spec(spec)
+
+
+def _has_whole_numbers(row: DotRow) -> bool:
+    """Return whether the value and the ends of the interval are whole."""
+    return row.value.is_integer() and row.low.is_integer() and row.high.is_integer()
+
+
+def _series_encoding(names: Sequence[str], title: str) -> Spec:
+    """Return the encoding of several series: a colour and a line for each."""
+    return {
+        "color": group_encoding(names, SERIES, title),
+        "yOffset": {
+            "field": "group",
+            "type": "nominal",
+            "sort": names,
+            "scale": {"paddingOuter": 0.6},
+        },
+    }
+
+
+def _dot_layers(
+    records: Sequence[Spec], x_encoding: Spec, shape: Spec, groups_title: str
+) -> list[Spec]:
+    """Return the layers of a dot plot: intervals, arrows and points.
+
+    Args:
+        records: the records of `_dot_records`.
+        x_encoding: the encoding of numbers on the x axis, without a field.
+        shape: the encoding of shapes; empty for a single series.
+        groups_title: the title of the groups; "" for the usual title.
+    """
+    interval = {
+        "mark": {"type": "rule", "strokeWidth": 1.6},
+        "encoding": {"x": {**x_encoding, "field": "from"}, "x2": {"field": "to"}},
+    }
+    tooltip: list[Spec] = [{"field": "k0", "title": groups_title or "group", "type": "nominal"}]
+    for name in ("value", "low", "high"):
+        number = {"field": name, "type": "quantitative", "format": ",.6~g"}
+        tooltip.append(number)
+    points = {
+        "mark": {**_POINT},
+        "encoding": {"x": {**x_encoding, "field": "value"}, "tooltip": tooltip, **shape},
+    }
+    return [interval, *_arrow_layers(records, x_encoding), points]
 
 
 def _with_zero_line(spec: Spec, x_encoding: Spec) -> Spec:
@@ -286,9 +310,13 @@ def _with_zero_line(spec: Spec, x_encoding: Spec) -> Spec:
     return {**rest, "layer": [line, dots]}
 
 
-def _dot_records(rows: Sequence[DotRow], axis_low: float, axis_high: float) -> list[Spec]:
-    """Return Vega-Lite records of points and intervals, cut off at the axis ends."""
-    room_beyond = (axis_high - axis_low) / 10
+def _dot_records(
+    rows: Sequence[DotRow], axis_low: float, axis_high: float, room_beyond: float
+) -> list[Spec]:
+    """Return Vega-Lite records of points and intervals, cut off at the axis ends.
+
+    Intervals are cut off ``room_beyond`` outside the ends of the axis.
+    """
     return [
         {
             "k0": row.group,
