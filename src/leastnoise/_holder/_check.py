@@ -261,16 +261,26 @@ class _RowCounter:
             encoders.append((measure.column, unreadable_encoder(measure.reading)))
         return encoders
 
-    def add(self, chunk: Iterator[IntArray], rows: int) -> list[IntArray]:
-        """Count the rows of an encoded chunk; return the codes of each attribute."""
-        codes = [counter.count_chunk(chunk) for counter in self.attributes]
-        for counter in self.measures:
-            counter.count_chunk(chunk)
+    def add(self, columns: Sequence[IntArray], rows: int) -> list[IntArray]:
+        """Count the rows of an encoded chunk; return the codes of each attribute.
+
+        Args:
+            columns: the encoded columns, in the order of `encoders`.
+            rows: the number of rows.
+        """
+        first = 0
+        cells_of_counters = []
+        for counter in (*self.attributes, *self.measures):
+            end = first + len(counter.encoders)
+            cells_of_counters.append(counter.add(*columns[first:end]))
+            first = end
+        codes = cells_of_counters[: len(self.attributes)]
+        unreadable = columns[first : first + len(self._sums)]
         self._inside_chunks.append(
             _all_conditions_hold([column_codes != DROP for column_codes in codes], rows)
         )
         self._readable_chunks.append(
-            _all_conditions_hold([next(chunk) == 0 for _ in self._sums], rows)
+            _all_conditions_hold([is_unreadable == 0 for is_unreadable in unreadable], rows)
         )
         cells = dict(zip(self._kinds, codes, strict=True))
         for table_chunks, names in zip(self._filled_chunks, self._tables, strict=True):
@@ -303,19 +313,21 @@ class _RowCounter:
 
 
 def _count_rows(
-    chunks: Iterable[tuple[int, Iterable[Any], int]], counts: _RowCounter, units: Units | None
+    chunks: Iterable[tuple[int, Sequence[Any], int]], counts: _RowCounter, units: Units | None
 ) -> tuple[int, int]:
-    """Count all rows; return the rows without a unit, and the malformed lines."""
+    """Count all rows; return the rows without a unit, and the malformed lines.
+
+    The last column of a chunk has the numbers of the units if ``units`` is not None.
+    """
     without_unit = 0
     malformed_lines = 0
-    for count, encoded, malformed in chunks:
+    for rows, columns, malformed in chunks:
         malformed_lines += malformed
-        chunk = iter(encoded)
-        codes = counts.add(chunk, count)
+        codes = counts.add(columns, rows)
         if units is not None:
-            numbers = next(chunk)
-            without_unit += int(np.count_nonzero(numbers < 0))
-            units.add(numbers, codes)
+            unit_numbers = columns[-1]
+            without_unit += int(np.count_nonzero(unit_numbers < 0))
+            units.add(unit_numbers, codes)
     return without_unit, malformed_lines
 
 
@@ -394,13 +406,6 @@ class _ColumnCounter:
         self.encoders = [self._marked, cell_encoder(rule_of(kind))]
         if values:
             self.encoders.append(self._number_values_outside)
-
-    def count_chunk(self, chunk: Iterator[IntArray]) -> IntArray:
-        """Count a chunk, and return the cells of its rows.
-
-        ``chunk`` is an iterator whose next items are the encoded columns of this counter.
-        """
-        return self.add(*(next(chunk) for _ in self.encoders))
 
     def add(
         self, fitting_cells: IntArray, release_cells: IntArray, *outside_numbers: IntArray

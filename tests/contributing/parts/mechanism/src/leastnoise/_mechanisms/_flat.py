@@ -21,11 +21,7 @@ from leastnoise._estimation import (
 )
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms._planning_time import noise_kinds
-from leastnoise._mechanisms._protocol import (
-    DataDependentFinding,
-    Mechanism,
-    Run,
-)
+from leastnoise._mechanisms._protocol import DataDependentFinding, Mechanism, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
