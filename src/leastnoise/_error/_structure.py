@@ -76,7 +76,7 @@ from leastnoise._trusted.accounting import (
     PureDP,
     rho_of_cost,
 )
-from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, largest_entry
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
@@ -363,7 +363,7 @@ class _Precisions:
         level, weights = self._level_and_weights(block, self._levels)
         for tau, share in shares:
             level_weights = self.by_attribute_set.setdefault(tau, [0.0] * len(self._levels.groups))
-            level_weights[level] = level_weights[level] + precision * share * weights
+            level_weights[level] += precision * share * weights
         return True
 
     def _facts_of(self, factor: Factor) -> _FactorFacts:
@@ -381,8 +381,11 @@ class _Precisions:
         """Return the level index of a block, and its squared group weights."""
         for factor in block.factors:
             if factor.attributes == (self._leveled_attribute,):
+                level = levels.level(factor.operator)
+                if level is None:  # `nested_levels` made a level of every factor along it
+                    raise InternalError("a measured level is not one of the nested levels.")
                 weights = 1.0 if factor.row_weights is None else factor.scaling**2
-                return levels.level(factor.operator) or 0, weights
+                return level, weights
         return len(levels.groups) - 1, 1.0
 
 

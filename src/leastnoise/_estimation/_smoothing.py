@@ -46,6 +46,7 @@ _SEED = 20_261_126
 # The equations count as solved if the squared standard errors, summed over all differences, are
 # below this number.
 _SOLVED_ERROR = 1e-10
+_LEAST_DISTANCE = 1e-9  # prevents a division by zero; the quotient is at most 1 in any case
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,4 +359,4 @@ def _stein_factor(
     before = np.where(has_noise, noise_variances, 1.0)
     total_reduction = (1 - posterior_variances / before)[has_noise].sum()
     away = (distances**2 / before)[has_noise].sum()
-    return float(min(1.0, total_reduction / max(away, 1e-9)))
+    return float(min(1.0, total_reduction / max(away, _LEAST_DISTANCE)))

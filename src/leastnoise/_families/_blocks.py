@@ -484,7 +484,7 @@ class NestedInverse(GramInverse):
         self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the inverse Gram matrix times a vector."""
+        """Return the inverse Gram matrix times ``v``, along the first axis."""
         flat = v.reshape(self.size, -1)
         width = self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)

@@ -58,6 +58,11 @@ from leastnoise._trusted.measurements import Factor
 MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest variance."""
 ENTRIES_IN_MEMORY = 2**22  # maximum number of array entries in memory at a time
+_MOST_DIFFERENCES = 2**24  # array entries of the differences of ranges in memory at a time
+# A triangular matrix is inverted by substitution if its smallest diagonal entry is at least this
+# part of its largest entry. Otherwise rounding errors could be visible, and the spectrum decides
+# which queries are determined.
+_LEAST_DIAGONAL_RATIO = 1e-7
 
 _UNDETERMINED = (
     "The measured queries along an attribute do not determine the workload's queries along it."
@@ -219,7 +224,7 @@ class CellsInverse(GramInverse):
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the inverse Gram matrix times a vector."""
+        """Return the inverse Gram matrix times ``v``, along the first axis."""
         if self._plain:
             return v
         flat = v.reshape(self.size, -1)
@@ -252,7 +257,7 @@ class CellsInverse(GramInverse):
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]
-        step = max(1, 2**24 // max(1, len(self.lifted)))
+        step = max(1, _MOST_DIFFERENCES // max(1, len(self.lifted)))
         for start in range(0, len(low), step):
             part = slice(start, start + step)
             answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
@@ -303,7 +308,7 @@ class DenseInverse(GramInverse):
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the inverse Gram matrix times a vector."""
+        """Return the inverse Gram matrix times ``v``, along the first axis."""
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
     def covariance(self) -> FloatArray:
@@ -333,7 +338,7 @@ class CoarseInverse(GramInverse):
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse Gram matrix times a vector."""
+        """Return the pseudo-inverse Gram matrix times ``v``, along the first axis."""
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
         return np.repeat(
@@ -403,7 +408,7 @@ def invert_gram(factor: Factor) -> GramInverse:
         shape = triangular_form(operator)
     else:
         shape = None
-    if shape is not None and shape[1] > 1e-7:
+    if shape is not None and shape[1] > _LEAST_DIAGONAL_RATIO:
         from scipy.linalg import solve_triangular
 
         root = solve_triangular(
