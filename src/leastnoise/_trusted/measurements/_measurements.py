@@ -242,7 +242,7 @@ class Block:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of all factors."""
-        return tuple(name for factor in self.factors for name in factor.attributes)
+        return tuple(chain.from_iterable(factor.attributes for factor in self.factors))
 
     @property
     def copies(self) -> int:
@@ -373,7 +373,7 @@ class Measurements:
         }
         blocks_by_form: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            order = [index for factor in block.factors for index in positions_of[id(factor)]]
+            order = list(chain.from_iterable(positions_of[id(factor)] for factor in block.factors))
             if order != sorted(set(order)):
                 raise self._attributes_error(block.attributes)
             kind = (

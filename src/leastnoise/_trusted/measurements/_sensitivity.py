@@ -302,9 +302,10 @@ def _replaced_shift_bounds(plan: Measurements) -> list[Fraction]:
     """
     if plan.privacy.neighbours == "add_remove":
         return []
-    names = dict.fromkeys(
-        name for factor in plan.factors if _is_other_factor(factor) for name in factor.attributes
-    )
+    names: dict[str, None] = {}
+    for factor in plan.factors:
+        if _is_other_factor(factor):
+            names |= dict.fromkeys(factor.attributes)
     if len(plan.blocks) * len(names) > _MOST_SPLIT:
         return []
     every_row = plan.privacy.max_rows
@@ -551,12 +552,10 @@ def _forms(
         elif not (plain and isinstance(factor.operator, Total)):
             other_factors.add(factor)
     for are_kept in product((True, False), repeat=len(split)):
-        along = {
-            name
-            for (attributes, _), kept in zip(split, are_kept, strict=True)
-            if kept
-            for name in attributes
-        }
+        along: set[str] = set()
+        for (attributes, _), kept in zip(split, are_kept, strict=True):
+            if kept:
+                along.update(attributes)
         share = math.prod(
             (less for (_, less), kept in zip(split, are_kept, strict=True) if not kept),
             start=Fraction(1),

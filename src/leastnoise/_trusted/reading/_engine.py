@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -714,9 +715,7 @@ def _covering_sets(request: CountRequest) -> list[tuple[str, ...]]:
     """Return attribute sets whose tables suffice to compute all requested tables."""
     order = list(request.rules)
     sizes = [rule.size for rule in request.rules.values()]
-    requested = sorted(
-        {names for attribute_sets in request.tables.values() for names in attribute_sets}
-    )
+    requested = sorted(set(chain.from_iterable(request.tables.values())))
     groups = group_attribute_sets(
         [_sorted_positions(order, names) for names in requested], sizes, _ASSUMED_ROWS
     )
@@ -745,7 +744,7 @@ def _marginals_query(
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
     sets = [_cell_columns(request, cover) for cover in attribute_sets]
-    used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
+    used = sorted(set(chain.from_iterable(sets)), key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
         return query.group_by(

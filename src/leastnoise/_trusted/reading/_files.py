@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def _append_records(
         The bytes of the block and of the further fields; and the start and the end of each field in
         them, one row for each record, in the order of the lines.
     """
-    texts = [field for fields in records.values() for field in fields]
+    texts = list(chain.from_iterable(records.values()))
     lengths = np.array([len(field) for field in texts], dtype=np.int64)
     next_ends = len(block) + np.cumsum(lengths)
     next_begins = next_ends - lengths

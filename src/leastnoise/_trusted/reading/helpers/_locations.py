@@ -523,7 +523,7 @@ def _are_same_table(first: Any, second: Any) -> bool:
 
 def file_endings(kinds: "Sequence[FileKind]") -> str:
     """Return the supported file endings, as a list in a sentence."""
-    names = [ending for kind in kinds for ending in kind.endings]
+    names = list(chain.from_iterable(kind.endings for kind in kinds))
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
@@ -566,7 +566,7 @@ def find_files(
         raise InputError(
             message("the source must be files that exist. {what} has no files.", what=description)
         )
-    endings = tuple(ending for kind in file_kinds for ending in kind.endings)
+    endings = tuple(chain.from_iterable(kind.endings for kind in file_kinds))
     for file in matched:
         if not file.name.lower().endswith(endings):
             listed = file_endings(file_kinds)

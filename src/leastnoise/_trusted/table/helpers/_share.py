@@ -12,6 +12,7 @@ counts.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,7 @@ def group_attribute_sets(
     if len(attribute_sets) == 1:
         return [AttributeGroup(attributes=tuple(sorted(attribute_sets[0])), members=(0,))]
     limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
-    used = sorted({attribute for attributes in attribute_sets for attribute in attributes})
+    used = sorted(set(chain.from_iterable(attribute_sets)))
     column = {attribute: index for index, attribute in enumerate(used)}
     incidence = np.zeros((len(attribute_sets), len(used)), dtype=np.int16)
     for index, attributes in enumerate(attribute_sets):
