@@ -8,6 +8,7 @@ notebook shows the same facts about a plan as commands and pages.
 from collections.abc import Iterable
 from functools import singledispatch
 from importlib import import_module
+from itertools import chain
 from typing import NamedTuple
 
 _DESCRIBING_PACKAGES = ("leastnoise._pages", "leastnoise._session")
@@ -35,7 +36,7 @@ def list_facts(sections: Iterable[Section], *keys: str) -> list[Fact]:
         sections: the sections.
         keys: the keys of the facts to list; without keys, all facts are listed.
     """
-    facts = [fact for section in sections for fact in section.facts]
+    facts = list(chain.from_iterable(section.facts for section in sections))
     return [fact for fact in facts if not keys or fact.key in keys]
 
 

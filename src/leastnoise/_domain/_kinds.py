@@ -48,6 +48,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from leastnoise._domain._dates import Dates
@@ -719,7 +720,7 @@ def _plain(value: object) -> Any:
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Parse the JSON object of an attribute into its name and its kind."""
-    all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
+    all_fields = sorted(set(chain.from_iterable(_fields(kind) for kind in _KINDS.values())))
     table = checked_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
     word = table.pop("kind", None)

@@ -29,6 +29,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -171,7 +172,7 @@ class JointBlocks:
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if is_nontrivial(factor)]
-            measured = {name for factor in factors for name in factor.attributes}
+            measured = set(chain.from_iterable(factor.attributes for factor in factors))
             tables.append(
                 (
                     factors,
@@ -280,7 +281,7 @@ class JointBlocks:
     @cached_property
     def preconditioner(self) -> "DiagonalInBasis":
         """An approximate inverse of the Gram matrix M."""
-        factors = {factor for factors, _, _ in self._tables for factor in factors}
+        factors = set(chain.from_iterable(factors for factors, _, _ in self._tables))
         if any(len(factor.attributes) > 1 for factor in factors):
             # No block is along a single axis.
             turns: list[FloatArray | None] = [None] * len(self.shape)

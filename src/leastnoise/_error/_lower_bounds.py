@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -897,7 +898,7 @@ def _norm_at_corners(
     no products of deviations, or too many values.
     """
     products = [measure for measure in measures.values() if isinstance(measure, DeviationProduct)]
-    bases = [*dict.fromkeys(factor for measure in products for factor in measure.factors)]
+    bases = [*dict.fromkeys(chain.from_iterable(measure.factors for measure in products))]
     if not 0 < len(bases) <= _MOST_CORNER_VALUES:
         return 0.0
     ends = [(base.low_units, base.high_units) for base in bases]

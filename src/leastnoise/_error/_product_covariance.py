@@ -37,7 +37,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import combinations, repeat
+from itertools import chain, combinations, repeat
 from itertools import product as product_of
 from typing import Any, NamedTuple
 
@@ -355,7 +355,7 @@ class ProductCells(Cells):
 @cache
 def _subsets(width: int) -> tuple[Positions, ...]:
     """Return all subsets of ``range(width)`` as tuples."""
-    return tuple(subset for size in range(width + 1) for subset in combinations(range(width), size))
+    return tuple(chain.from_iterable(combinations(range(width), size) for size in range(width + 1)))
 
 
 def _named(names: Names, positions: Positions) -> Names:

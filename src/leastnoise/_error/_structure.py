@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -162,7 +162,7 @@ def quantity_structure(
             structure = None
         if structure is not None:
             return structure
-    used = {name for block, _ in tables for name in block.attributes}
+    used = set(chain.from_iterable(block.attributes for block, _ in tables))
     sizes = {name: domain.kind(name).size for name in domain.names if name in used}
     if (
         len(tables) == 2
@@ -330,7 +330,7 @@ class _Precisions:
     def attributes_without_total(self) -> frozenset[str]:
         """Return the attributes along which some block measures no total."""
         return frozenset(
-            name for facts in self._facts.values() for name in facts.names_without_total
+            chain.from_iterable(facts.names_without_total for facts in self._facts.values())
         )
 
     def add(self, block: Block, variance: float) -> bool:
@@ -485,7 +485,7 @@ def covariance_by_measure(
 ) -> dict[str | None, Covariance]:
     """Return the covariance of each measure of a workload (None: counts)."""
     quantities = dict.fromkeys(
-        quantity for measure in workload.measures for quantity in centred_quantities(plan, measure)
+        chain.from_iterable(centred_quantities(plan, measure) for measure in workload.measures)
     )
     by_quantity = {
         quantity: quantity_structure(plan, quantity, public_counts) for quantity in quantities

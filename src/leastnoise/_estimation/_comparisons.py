@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -297,7 +298,7 @@ def estimate_compared_pair(
     """
     domain = estimate.observation.measurements.domain
     quotients = comparison.sides(domain)
-    products = [part for each in quotients for part in (each.numerator, each.denominator)]
+    products = list(chain.from_iterable((each.numerator, each.denominator) for each in quotients))
     names = axes_of(domain, *products)
     first, second = (
         estimate_compared_quantity(estimate, comparison.quantity, each, names, multiplier)
@@ -348,7 +349,9 @@ def unit_of(quantity: Quantity, domain: Domain) -> float:
 
 def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
     """Return the attributes that some products use, in domain order."""
-    used = {name for product in products if product is not None for name in product.attributes}
+    used = set(
+        chain.from_iterable(product.attributes for product in products if product is not None)
+    )
     return tuple(name for name in domain.names if name in used)
 
 

@@ -11,6 +11,7 @@ intervals are slightly wider.
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def simulate_answers(
     plan = estimate.observation.measurements
     distinct = [*dict.fromkeys(products)]
     blocks = sorted(
-        {index for product in distinct for index in estimate.block_indices(product.measure)}
+        set(chain.from_iterable(estimate.block_indices(product.measure) for product in distinct))
     )
     measured = sum(plan.blocks[index].rows for index in blocks)
     answers = sum(product.rows for product in distinct)

@@ -345,7 +345,7 @@ class Estimate:
         blocks_of = {product: self.block_indices(product.measure) for product in missing}
         columns: dict[Product, list[FloatArray]] = {product: [] for product in missing}
         measurements = self.observation.measurements
-        for index in sorted({index for blocks in blocks_of.values() for index in blocks}):
+        for index in sorted(set(chain.from_iterable(blocks_of.values()))):
             for row in range(measurements.blocks[index].rows):
                 values = [np.zeros(block.rows, dtype=np.int64) for block in measurements.blocks]
                 values[index][row] = measurements.grid
@@ -429,7 +429,7 @@ class Outcome:
     def _least_squares(self) -> Estimate:
         """The least-squares estimate from the observation and public counts."""
         earlier = self.plan.earlier if isinstance(self.plan, LinearPlan) else ()
-        receipts = tuple(receipt for release in earlier for receipt in release.receipts)
+        receipts = tuple(chain.from_iterable(release.receipts for release in earlier))
         public = public_counts_of_plan(self.plan)
         return Estimate(self.observation, public, earlier_receipts=receipts)
 
@@ -481,6 +481,6 @@ def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measur
     return replace(
         steps[0],
         privacy=privacy,
-        blocks=tuple(block for step in steps for block in step.blocks),
+        blocks=tuple(chain.from_iterable(step.blocks for step in steps)),
         grid=grid,
     )

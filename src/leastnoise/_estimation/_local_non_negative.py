@@ -214,23 +214,31 @@ def residual_precisions(
     return precision
 
 
+def _select(names: Names, axes: Iterable[int]) -> Names:
+    """Return the attributes of a table along some of its axes."""
+    return tuple(names[axis] for axis in axes)
+
+
 def _groups(
     maximal_tables: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
 ) -> list[_EqualShapeTables]:
     """Return the tables in groups of equal shape, for joint computation."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in maximal_tables:
-        by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
+        shape = tuple(sizes[name] for name in names)
+        by_shape.setdefault(shape, []).append(names)
     groups = []
     for shape, members in by_shape.items():
-        patterns = tuple(
-            axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size)
+        patterns = []
+        pattern_indices = []
+        for size in range(len(shape) + 1):
+            for axes in combinations(range(len(shape)), size):
+                parts = [_select(names, axes) for names in members]
+                patterns.append(axes)
+                pattern_indices.append(np.stack([indices[part] for part in parts]))
+        groups.append(
+            _EqualShapeTables(len(members), shape, tuple(patterns), tuple(pattern_indices))
         )
-        pattern_indices = tuple(
-            np.stack([indices[tuple(names[axis] for axis in axes)] for names in members])
-            for axes in patterns
-        )
-        groups.append(_EqualShapeTables(len(members), shape, patterns, pattern_indices))
     return groups
 
 

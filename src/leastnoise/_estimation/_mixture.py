@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -213,7 +213,7 @@ def _join_tables(
                 )
             )
     while first_parts:
-        used = Counter(key for keys, *_ in first_parts for key in keys)
+        used = Counter(chain.from_iterable(keys for keys, *_ in first_parts))
         common = max(used, key=lambda key: (used[key], key))
         with_it = [table for table in first_parts if common in table[0]]
         first_parts = [table for table in first_parts if common not in table[0]]

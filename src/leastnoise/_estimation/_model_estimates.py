@@ -126,7 +126,7 @@ class NoisyTables:
         Bins that contain only impossible cells have a count of 0.
         """
         measurements = observation.measurements
-        measured = {name for block in measurements.blocks for name in block.attributes}
+        measured = set(chain.from_iterable(block.attributes for block in measurements.blocks))
         names = tuple(name for name in measurements.domain.names if name in measured)
         tables = []
         for block, value in zip(measurements.blocks, observation.values, strict=True):
@@ -444,9 +444,11 @@ class ModelEstimator:
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
-        requested = {name for table in self.requested for name in table}
+        requested = set(chain.from_iterable(self.requested))
         one_way = [(name,) for name in names if name in requested]
-        pairs = dict.fromkeys(pair for table in self.requested for pair in combinations(table, 2))
+        pairs = dict.fromkeys(
+            chain.from_iterable(combinations(table, 2) for table in self.requested)
+        )
         for table in [*one_way, *pairs, *(table for table in self.requested if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
@@ -857,7 +859,7 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
     requested = list(
         dict.fromkeys(product.attributes for product in workload if product.measure is None)
     )
-    attributes = {name for table in requested for name in table}
+    attributes = set(chain.from_iterable(requested))
     names = tuple(name for name in domain.names if name in attributes)
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")

@@ -10,7 +10,7 @@ Tables of whole numbers are the nearest tables that have these sums.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,7 +43,7 @@ def read_combinations(
     checked_combinations = tuple(
         tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts
     )
-    for name, codes in (part for fact in checked_combinations for part in fact):
+    for name, codes in chain.from_iterable(checked_combinations):
         if (
             name not in domain.names
             or not codes

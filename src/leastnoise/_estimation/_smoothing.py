@@ -16,6 +16,7 @@ Source: docs/decisions/dawa.md; Stein, Ann. Statist. 9 (1981).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class RunTree:
     @staticmethod
     def of(measurements: Measurements) -> "RunTree":
         """Return the runs and their tree for measurements on one attribute."""
-        (name,) = {name for block in measurements.blocks for name in block.attributes}
+        (name,) = set(chain.from_iterable(block.attributes for block in measurements.blocks))
         size = measurements.domain.kind(name).size
         starts = _common_starts(measurements, size)
         lengths = np.diff(starts, append=size)
@@ -108,7 +109,7 @@ def can_be_smoothed(measurements: Measurements) -> bool:
 
     Smoothing requires that the measurements determine the counts of all aligned blocks.
     """
-    if len({name for block in measurements.blocks for name in block.attributes}) != 1:
+    if len(set(chain.from_iterable(block.attributes for block in measurements.blocks))) != 1:
         return False
     try:
         quantity_structure(measurements, None).require(RunTree.of(measurements).block_queries)

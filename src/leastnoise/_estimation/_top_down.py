@@ -34,6 +34,7 @@ Source: the order of steps and the two stages are from TopDown (Abowd et al., ar
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -185,7 +186,7 @@ def _check_facts(
     possible = list_possible_cells(first, impossible)
     if possible is None:
         return
-    names_with_counts = {name for table in public for name in table.product.attributes}
+    names_with_counts = set(chain.from_iterable(table.product.attributes for table in public))
     names_of_steps = {step.name for step in further}
     for combination in impossible:
         for name, _ in combination:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, wraps
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -105,7 +106,7 @@ class Gram:
     def _key(self) -> tuple[object, ...]:
         """A hashable value that identifies equal Gram matrices."""
         arrays = [
-            *(vector for pair in self.pairs for vector in pair),
+            *chain.from_iterable(self.pairs),
             *(self.weighted_ranges or ()),
             *([] if self.array is None else [self.array]),
         ]
@@ -305,7 +306,7 @@ class Gram:
             missing = -len(sums) % joined
             runs = [
                 np.pad(values, (0, missing)).reshape(-1, joined).T
-                for values in (sums, *(end for pair in ends for end in pair))
+                for values in (sums, *chain.from_iterable(ends))
             ]
             whole_sums = runs[0].sum(axis=0)
             for rising, falling_run in zip(runs[1::2], runs[2::2], strict=True):

@@ -279,12 +279,11 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     )
     # Each branching factor is tried with and without the total, which hardly helps for short
     # ranges.
-    chains = [
-        chain
-        for b in candidates
-        for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))
-    ]
-    widths = sorted({width for chain in chains for width in chain})
+    chains = []
+    for b in candidates:
+        with_total = full_chain(gram.size, b)
+        chains += [with_total, with_total[:-1] or (1,)]
+    widths = sorted(set().union(*chains))
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
@@ -310,7 +309,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     if gram.size <= _MOST_CELLS_WITH_MANY_REFITS:
         refitted = _REFITTED_CHAINS_SMALL
     chains = sorted({*_candidate_chains(gram.size, norm), *plain}, key=len)
-    widths = sorted({width for chain in chains for width in chain})
+    widths = sorted(set().union(*chains))
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
     best, weights = _optimize_weights(*_trace_drops(chains, traces), norm, steps)
     # Levels with the least possible weight are dropped, and the other levels are weighted again.

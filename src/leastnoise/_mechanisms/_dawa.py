@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -308,7 +309,7 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
         raise InputError(
             f"{strategy} answers counts; this workload has sums. Choose strategy = 'auto'."
         )
-    attributes = {name for product in workload for name in product.attributes}
+    attributes = set(chain.from_iterable(product.attributes for product in workload))
     names = tuple(name for name in workload.domain.names if name in attributes)
     if len(names) == 2 and strategy == "dawa":
         _require_small_plane(workload, privacy, [workload.domain.kind(name).size for name in names])

@@ -3,6 +3,8 @@
 The first mechanism that supports a strategy and a workload is used.
 """
 
+from itertools import chain
+
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._model_mechanism import Model
@@ -19,7 +21,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     SelectedQuantiles(),
     Linear(),
 )
-BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mechanism.names))
+BY_NAME = tuple(dict.fromkeys(chain.from_iterable(mechanism.names for mechanism in MECHANISMS)))
 """The strategies that are used only by name, because their error depends on the data."""
 
 

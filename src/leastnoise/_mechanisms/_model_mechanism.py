@@ -308,7 +308,7 @@ class ModelSetting:
 
         The result has all attributes of the workload, including attributes that are in no pair.
         """
-        attributes = {name for product in self.plan.workload for name in product.attributes}
+        attributes = set(chain.from_iterable(product.attributes for product in self.plan.workload))
         domain = self.plan.domain
         sizes = {name: domain.kind(name).size for name in domain.names if name in attributes}
         blocks = [
@@ -492,7 +492,7 @@ def fit_on_bins(
         series.measure(setting.binned_tables(first, step_tables, share))
         for step_tables, share in steps
     ]
-    blocks = [block for observation in measured for block in observation.measurements.blocks]
+    blocks = list(chain.from_iterable(observation.measurements.blocks for observation in measured))
     cells = sum(block.rows for block in blocks)
     kind = ThreeWayModelFinding if len(steps) > 1 else BinnedModelFinding
     finding = kind(

@@ -26,6 +26,7 @@ from leastnoise._estimation import (
     Outcome,
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
+from leastnoise._mechanisms._candidates import Candidate
 from leastnoise._mechanisms._search import Search
 from leastnoise._mechanisms._trials import try_strategies
 from leastnoise._plan import (
@@ -168,11 +169,9 @@ def reference_plan(
 ) -> Plan:
     """Return the best data-independent plan that a short search finds."""
     names = [planner.name for planner in PLANNERS.values() if planner.is_near_best(workload)]
-    tried = [
-        entry
-        for name in names
-        for entry in try_strategies(workload, privacy, name, progress=progress)
-    ]
+    tried: list[Candidate] = []
+    for name in names:
+        tried += try_strategies(workload, privacy, name, progress=progress)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         raise InputError(

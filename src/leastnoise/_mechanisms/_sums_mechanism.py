@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from sys import float_info
 from typing import SupportsFloat
 
@@ -615,7 +616,7 @@ def _block_of_cells(setting: SumsSetting, limits: IntArray) -> Block:
     domain = setting.plan.domain
     attributes = {
         setting.attribute,
-        *(name for product in setting.plan.workload for name in product.attributes),
+        *chain.from_iterable(product.attributes for product in setting.plan.workload),
     }
     factors = tuple(
         Factor((name,), Identity(domain.kind(name).size))

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -280,7 +281,9 @@ def _join_workload_attributes(release: Release, most_names: int, catalogue: Cata
 
     At most ``most_names`` items are listed; the last one may be the number of further attributes.
     """
-    workload_attributes = {name for product in release.workload for name in product.attributes}
+    workload_attributes = set(
+        chain.from_iterable(product.attributes for product in release.workload)
+    )
     names = [
         name_attribute(name, catalogue)
         for name in release.plan.domain.names

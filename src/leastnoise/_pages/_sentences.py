@@ -6,6 +6,7 @@ The functions choose sentences of a catalogue and fill in the numbers.
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from leastnoise._domain import (
@@ -401,7 +402,7 @@ def _list_dropping_attributes(plan: Plan) -> tuple[list[str], list[str]]:
     """Return the attributes that drop rows from all tables, and from some only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
-    names_of_tables = {name for product in plan.workload for name in product.attributes}
+    names_of_tables = set(chain.from_iterable(product.attributes for product in plan.workload))
     return (
         [name for name, kind in dropping.items() if not kind.hidden],
         [name for name, kind in dropping.items() if kind.hidden and name in names_of_tables],
@@ -559,9 +560,9 @@ def _list_missing_rows(plan: Plan, estimates: Sequence[MissingRows], catalogue: 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences about the clipped values of attributes and measures."""
     domain = release.plan.domain
-    workload_attributes = {
-        name for product in release.workload.products for name in product.attributes
-    }
+    workload_attributes = set(
+        chain.from_iterable(product.attributes for product in release.workload.products)
+    )
     clipped = [
         name
         for name in domain.names

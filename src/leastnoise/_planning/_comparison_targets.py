@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,7 @@ def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
     """Return all attributes of two compared quotients, in domain order."""
     from leastnoise._estimation import axes_of  # slow to import
 
-    products = (part for side in sides for part in (side.numerator, side.denominator))
+    products = chain.from_iterable((side.numerator, side.denominator) for side in sides)
     return axes_of(plan.domain, *products)
 
 

@@ -6,6 +6,7 @@ These functions read no data.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from leastnoise._domain import PerCellBound
@@ -421,7 +422,7 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
 
     Every row is in one of the cells of these attributes.
     """
-    return {name for entry in public for name in entry["table"]["queries"]}
+    return set(chain.from_iterable(entry["table"]["queries"] for entry in public))
 
 
 def _with_public_counts(plan: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:

@@ -253,7 +253,7 @@ def squared_ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     # Computed once, because a statistic follows from several tables, and its error takes long.
     ratio_of_statistic = {
         statistic: (statistic.error(plan) / statistic.most) ** 2
-        for statistic in {entry for goal in goals for entry in goal.statistics}
+        for statistic in set(itertools.chain.from_iterable(goal.statistics for goal in goals))
     }
     largest_squared_ratios = []
     for number, goal in enumerate(goals):

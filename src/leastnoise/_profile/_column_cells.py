@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from leastnoise._spec import SourceColumn, SourceColumns
@@ -77,9 +78,9 @@ def choose_measured_columns(
     profiled = [
         column for column in columns.listed if not column.left_out and column.name != unit_column
     ]
-    measured = [
-        table for column in profiled for table in _tables_of_column(column, has_delta=has_delta)
-    ]
+    measured = list(
+        chain.from_iterable(_tables_of_column(column, has_delta=has_delta) for column in profiled)
+    )
     if not measured:
         raise InputError(
             "A profile needs a column with numbers, dates, truth values or categories; got none. "

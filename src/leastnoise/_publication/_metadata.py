@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -240,7 +241,7 @@ def _list_keywords(release: Release) -> list[dict[str, str]]:
     """Return the DCAT keywords: the attributes' names in each language."""
     options = release.options
     domain = release.plan.domain
-    used = {name for product in release.workload for name in product.attributes}
+    used = set(chain.from_iterable(product.attributes for product in release.workload))
     keywords = []
     for language, catalogue in _catalogues(options).items():
         names = [catalogue.say("meta_keyword")]
@@ -260,7 +261,7 @@ def _describe_tables(release: Release, catalogue: Catalogue) -> str:
 def _describe_time(release: Release) -> dict[str, Any]:
     """Return the DCAT entries on the covered period and a series' frequency."""
     domain = release.plan.domain
-    used = {name for product in release.workload for name in product.attributes}
+    used = set(chain.from_iterable(product.attributes for product in release.workload))
     dates = [domain.kind(name) for name in domain.names if name in used]
     kind = next((each for each in dates if isinstance(each, Dates)), None)
     if kind is None:

@@ -869,7 +869,7 @@ class SdmxMessages:
         """
         self._write_merged_flows()
         code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
-        dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
+        dimensions = list(chain.from_iterable(flow.dimensions for flow in self.flows))
         catalogues = _catalogues(self.release.options)
         concepts = self._name_concepts(dimensions)
         # An attribute names the concept that it shares with its levels.
@@ -1018,7 +1018,7 @@ def merge_tables(tables: Sequence[AnswerTable], options: Options) -> MergedFlow:
     if times:
         flow_name = f"{quantity} by time"
     (flow_id,) = make_ids([flow_name])
-    all_values = {value for flow in flows for value in flow.values}
+    all_values = set(chain.from_iterable(flow.values for flow in flows))
     flow = DataFlow(
         id=flow_id,
         names=tuple(

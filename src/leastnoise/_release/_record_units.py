@@ -5,6 +5,7 @@ This module only post-processes the release.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ def count_units(outcome: Outcome, record_attributes: Sequence[str]) -> UnitCount
     if counts.any():  # negative counts were set to 0, which makes the sum too large
         counts *= total / counts.sum()
     sizes = [domain.kind(name).size for name in table.attributes]
-    shared = dict.fromkeys(name for product in tables for name in product.attributes)
+    shared = dict.fromkeys(chain.from_iterable(product.attributes for product in tables))
     return UnitCounts(
         attributes=table.attributes,
         counts=_with_hidden_cells(counts, sizes),

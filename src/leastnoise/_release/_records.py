@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial, singledispatch
-from itertools import pairwise
+from itertools import chain, pairwise
 from itertools import product as combine
 from math import floor, log10
 from typing import Any
@@ -346,7 +346,7 @@ def _with_units(
         codes=codes,
         units={unit_column: grouping.units},
         shared=tuple(records.names[position] for position in shared),
-        arranged=tuple(dict.fromkeys(name for table in tables for name in table.attributes)),
+        arranged=tuple(dict.fromkeys(chain.from_iterable(table.attributes for table in tables))),
     )
 
 

@@ -514,7 +514,7 @@ class Release:
         """Return the estimated number of rows at or beyond each bound of a measure."""
         domain = self.plan.domain
         counts = [product for product in self.plan.workload.products if product.measure is None]
-        counted_names = {attribute for product in counts for attribute in product.attributes}
+        counted_names = set(chain.from_iterable(product.attributes for product in counts))
         estimates: list[ClippedValues] = []
         for attribute in domain.names:
             if attribute in counted_names and not estimates:

@@ -62,12 +62,10 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
         InputError: the statement cannot be answered, or there are several statements.
     """
     once_for_each_unit = UnitCount()  # counts by attributes that have one value for each unit
-    of_unit = {
-        name
-        for product in workload
-        if product.measure and product.domain.measure(product.measure) == once_for_each_unit
-        for name in product.attributes
-    }
+    of_unit: set[str] = set()
+    for product in workload:
+        if product.measure and product.domain.measure(product.measure) == once_for_each_unit:
+            of_unit.update(product.attributes)
     settings = replace(settings, of_unit=tuple(sorted(of_unit)))
     statements = read_statements(workload.domain, [text], settings)
     if len(statements) != 1:

@@ -9,6 +9,7 @@ correlations of their errors, as in `leastnoise.compare_groups`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -442,11 +443,11 @@ class CombinationIntervals:
     ) -> Placement:
         """Return the cells of each window, or of all groups together for a total."""
         if self._is_added_up(term, attribute):
-            cells = sorted(cell for _, group in placement.groups for cell in group)
+            cells = sorted(chain.from_iterable(group for _, group in placement.groups))
             return replace(placement, groups=(((), tuple(cells)),))
         cells_of = dict(placement.groups)
         groups = tuple(
-            (window[0], tuple(sorted(cell for key in window for cell in cells_of[key])))
+            (window[0], tuple(sorted(chain.from_iterable(cells_of[key] for key in window))))
             for window in windows
         )
         return replace(placement, groups=groups)

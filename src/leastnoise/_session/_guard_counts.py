@@ -52,6 +52,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from statistics import NormalDist
 from typing import Any
 
@@ -481,7 +482,7 @@ def _missing_columns_reason(
     ]
     if not missing:
         return ""
-    names_of_tables = {name for product in plan.workload for name in product.attributes}
+    names_of_tables = set(chain.from_iterable(product.attributes for product in plan.workload))
     of_tables = [repr(name) for name in missing if name in names_of_tables]
     of_totals = [repr(name) for name in missing if name not in names_of_tables]
     consequences = []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -224,7 +225,7 @@ def check_report_texts(plan: Plan) -> None:
     The report is written after the payment, so call this function before it. The function checks
     the texts that `text_keys` of each finding lists.
     """
-    keys = [key for finding in mechanism_of(plan).findings for key in finding.text_keys()]
+    keys = list(chain.from_iterable(finding.text_keys() for finding in mechanism_of(plan).findings))
     missing = [key for key in dict.fromkeys(keys) if not has_text(key)]
     if missing:
         raise InputError(

@@ -1,6 +1,7 @@
 """Compare the columns that a spec needs with its source; no row is read."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from leastnoise._domain import column_measures
@@ -88,8 +89,8 @@ def _find_fault(
 ) -> str:
     """Return the reason why columns cannot be used, or "" if they can."""
     columns = list(needed)
-    attributes = [name for part in columns for name in part.attributes]
-    measures = [name for part in columns for name in part.measures]
+    attributes = list(chain.from_iterable(part.attributes for part in columns))
+    measures = list(chain.from_iterable(part.measures for part in columns))
     unit_reading = smallest_privacy(spec.privacy).unit_reading
     try:
         reading.check_source(data, spec.domain, attributes, measures, unit_column, unit_reading)

@@ -6,6 +6,7 @@ session reads rows" in `pyproject.toml` allows these imports.
 """
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def file_endings() -> tuple[str, ...]:
     """
     from leastnoise._trusted.reading._files import KINDS
 
-    return tuple(ending for kind in KINDS for ending in kind.endings)
+    return tuple(chain.from_iterable(kind.endings for kind in KINDS))
 
 
 def has_text_rows(source: Any) -> bool:

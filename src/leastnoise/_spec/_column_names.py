@@ -8,6 +8,7 @@ The functions see only names, no values. A name is split into words without acce
 import re
 import unicodedata
 from functools import cache
+from itertools import chain
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -270,7 +271,7 @@ def split_column_name(name: str) -> tuple[str, ...]:
     decomposed = unicodedata.normalize("NFKD", spelled)
     bare = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     words = [word.lower() for word in _PARTS_OF_WORDS.findall(bare)]
-    return tuple(part for word in words for part in _split_identifier(word))
+    return tuple(chain.from_iterable(_split_identifier(word) for word in words))
 
 
 def _split_identifier(word: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -953,7 +954,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
             for value in level
             if isinstance(value, (Mapping, list))
         ]
-        level = [entry for entries in below for entry in entries]
+        level = list(chain.from_iterable(below))
     if level:
         raise InputError(f"{name} is nested too deeply. {advice}")
     return table

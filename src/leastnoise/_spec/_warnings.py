@@ -192,11 +192,9 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each setting of a spec that is probably mistaken."""
     attributes, measures = columns_to_read(spec)
-    warnings = [
-        sentence
-        for name in attributes
-        for sentence in _kind_warnings(name, spec.domain.kind(name), spec, catalogue)
-    ]
+    warnings: list[str] = []
+    for name in attributes:
+        warnings += _kind_warnings(name, spec.domain.kind(name), spec, catalogue)
     warnings += dict.fromkeys(_decimal_mark_warnings(spec, catalogue))
     for name in measures:
         warnings += _measure_warnings(name, spec.domain.measure(name), catalogue)

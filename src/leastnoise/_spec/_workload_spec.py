@@ -1,7 +1,7 @@
 """Read [[workload]]: marginals, query sets, statistics and SQL statements."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,7 @@ def read_workloads(
             "1 } or queries = { ... }."
         )
     statements_by_entry = _read_statements(domain, entries, settings, statement_files)
-    statements = [statement for part in statements_by_entry for statement in part]
+    statements = list(chain.from_iterable(statements_by_entry))
     if statements:
         statements = list(over_common_domain(statements))
         domain = statements[0].domain

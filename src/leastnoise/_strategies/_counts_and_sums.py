@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 
 from leastnoise._error import covariance_by_measure, midpoint
 from leastnoise._families import NotApplicable
@@ -253,8 +254,8 @@ def _exponents_of_separate_parts(
 
 def _is_search_quick(problem: PlanningProblem, blocks: Sequence[Block]) -> bool:
     """Return whether computing errors of many budget splits takes little time."""
-    factors = {factor for block in blocks for factor in block.factors}
-    attributes = [name for factor in factors for name in factor.attributes]
+    factors = set(chain.from_iterable(block.factors for block in blocks))
+    attributes = list(chain.from_iterable(factor.attributes for factor in factors))
     cells = math.prod(problem.workload.domain.kind(name).size for name in set(attributes))
     # If an attribute has several strategies, every error needs an inverse over the joint cells.
     if len(attributes) > len(set(attributes)) and cells > _MOST_JOINT:

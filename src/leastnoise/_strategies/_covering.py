@@ -33,6 +33,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -281,9 +282,11 @@ def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
     The candidates are all marginals. If there are too many candidates, the result has the requested
     marginals and the unions of any two of them.
     """
-    used = sorted({i for attributes in requested for i in attributes})
+    used = sorted(set(chain.from_iterable(requested)))
     if len(requested) << len(used) <= _MOST_PAIRS:
-        return [s for k in range(len(used) + 1) for s in itertools.combinations(used, k)]
+        return list(
+            chain.from_iterable(itertools.combinations(used, k) for k in range(len(used) + 1))
+        )
     tables = {tuple(used), *requested}
     if len(requested) ** 3 <= 2 * _MOST_PAIRS:
         tables |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(requested, 2)}
@@ -467,7 +470,7 @@ def _start_families(
     starting designs are tried.
     """
     rng = np.random.default_rng(_PLACEMENT_SEED)
-    used = sorted({i for attributes in requested for i in attributes})
+    used = sorted(set(chain.from_iterable(requested)))
     yield "asked tables", requested
     if 1 < len(requested) <= _MOST_MERGED:
         yield "merged tables", _merge_tables(closure, coefficients, requested)
@@ -574,7 +577,7 @@ def _place_attributes(
         load[at] += math.log(max(shape[attributes[i]], 1.0001))
     tables = set()
     for block in blocks:
-        tables.add(tuple(sorted(i for point in block for i in on[point])))
+        tables.add(tuple(sorted(chain.from_iterable(on[point] for point in block))))
     return sorted(table for table in tables if table)
 
 

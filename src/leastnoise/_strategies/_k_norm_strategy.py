@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
@@ -90,12 +91,10 @@ def k_norm(problem: PlanningProblem) -> Strategy:
     if len(tables) < 2:
         raise NotApplicable(_SHARED_NOISE)
     variances = LargeScaleVariances([table.size for table in tables.values()])
-    in_larger_tables = {
-        name
-        for product in problem.workload
-        if product.measure is None and len(product.attributes) > 1
-        for name in product.attributes
-    }
+    in_larger_tables: set[str] = set()
+    for product in problem.workload:
+        if product.measure is None and len(product.attributes) > 1:
+            in_larger_tables.update(product.attributes)
     # If a larger table contains an attribute, it may already determine the one-way tables of the
     # attribute.
     others = {name: table for name, table in tables.items() if name not in in_larger_tables}
@@ -245,7 +244,7 @@ def _weighted_groups(
 ) -> Strategy:
     """Choose the best weights of groups and of all tables outside the groups."""
     shared = [names for names in groups if len(names) > 1]
-    other_strategy = _strategy_of_others(problem, {name for names in shared for name in names})
+    other_strategy = _strategy_of_others(problem, set(chain.from_iterable(shared)))
     parts = [_group_part(number, names, tables, variances) for number, names in enumerate(shared)]
     parts += _parts_of_others(other_strategy, problem.workload)
     errors = _error_function(problem.workload, tables, shared, variances, other_strategy)

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
+from itertools import chain
 
 import numpy as np
 
@@ -173,7 +174,7 @@ def _fit_table(
     strategies along the other attributes. The strategies of a round replace the strategies of the
     previous round.
     """
-    used = {name for product in products for name in product.attributes}
+    used = set(chain.from_iterable(product.attributes for product in products))
     queries_along = {
         name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
     }

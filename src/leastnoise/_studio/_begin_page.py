@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -408,7 +409,7 @@ def _numbers_by_attribute(data: DataColumns, form: Form) -> dict[str, int]:
 
 def _used_attributes(questions: Sequence["Question"]) -> set[str]:
     """Return the attributes of the tables that questions request."""
-    return {name for question in questions for name in question.attributes}
+    return set(chain.from_iterable(question.attributes for question in questions))
 
 
 def _used_measures(questions: Sequence["Question"]) -> set[str]:

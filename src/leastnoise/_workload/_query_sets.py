@@ -749,6 +749,13 @@ def cells_of(kind: Kind, selection: object) -> list[Label]:
     return labels
 
 
+def _named_query_sets(entry: str | Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """Return pairs of an attribute and a query set; a name stands for its cells."""
+    if isinstance(entry, Mapping):
+        return [*entry.items()]
+    return [(entry, identity())]
+
+
 def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, QuerySet]:
     """Return the query set that defines the groups of each attribute in ``by``.
 
@@ -777,11 +784,9 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
         raise refuse(
             argument_name, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice
         )
-    entries = [
-        pair
-        for entry in listed
-        for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])
-    ]
+    entries: list[tuple[Any, Any]] = []
+    for entry in listed:
+        entries += _named_query_sets(entry)
     unknown = sorted({str(name) for name, _ in entries if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]

@@ -195,7 +195,7 @@ class Workload:
     @cached_property
     def read_attributes(self) -> frozenset[str]:
         """All attributes that must be read, for queries or for counts of units."""
-        names = {name for product in self.products for name in product.attributes}
+        names = set(chain.from_iterable(product.attributes for product in self.products))
         for name in self.measures:
             measure = None if name is None else self.domain.measure(name)
             if isinstance(measure, PerUnit):
@@ -797,7 +797,7 @@ def marginals(
         widths = [whole("ways", ways, 0, len(sets))]
     else:
         widths = [*range(whole("upto", upto, 0, len(sets)) + 1)]
-    subsets = [names for width in widths for names in combinations(sets, width)]
+    subsets = list(chain.from_iterable(combinations(sets, width) for width in widths))
     _check_measure(domain, sum)
     # Many tables share query sets, so each one is checked and made only once.
     share = _weight(weight)

@@ -8,6 +8,7 @@ released sums. The mean of zeros and ones is a quotient of two released counts.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from leastnoise._workload._sql._column_references import ColumnReader
@@ -275,7 +276,7 @@ class AggregateReader:
             results = {result.sql("duckdb").lower() for _, result in branches}
             if len(results) == 1:
                 branch_boxes = tuple(
-                    box for boxes_of_branch, _ in branches for box in boxes_of_branch
+                    chain.from_iterable(boxes_of_branch for boxes_of_branch, _ in branches)
                 )
                 rows = intersect("COUNT of CASE", boxes, branch_boxes)
                 return self._distinct_count(node, [branches[0][1]], rows)
@@ -303,11 +304,10 @@ class AggregateReader:
 
         COUNT(x) counts the rows where x is not null.
         """
-        counts = [
-            answer
-            for kind, measure, branch_boxes in self._merged(self._counted_rows(node.this, boxes))
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), branch_boxes)
-        ]
+        counts = []
+        for kind, measure, branch_boxes in self._merged(self._counted_rows(node.this, boxes)):
+            aggregate = Aggregate(node.sql("duckdb"), kind, measure)
+            counts += self._answers(aggregate, branch_boxes)
         return self._total(node, counts)
 
     def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
@@ -407,11 +407,10 @@ class AggregateReader:
         counted = self._merged(
             (count_kinds[term.kind], term.of, term.boxes) for term in terms if term.is_counted
         )
-        counts = [
-            answer
-            for kind, measure, branch_boxes in counted
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), branch_boxes)
-        ]
+        counts = []
+        for kind, measure, branch_boxes in counted:
+            aggregate = Aggregate(node.sql("duckdb"), kind, measure)
+            counts += self._answers(aggregate, branch_boxes)
         divisor = exp.Nullif(this=self._total(node, counts), expression=exp.Literal.number(0))
         dividend = self._total(node, self._weighted_answers(node, terms))
         return exp.Paren(this=exp.Div(this=dividend, expression=divisor))

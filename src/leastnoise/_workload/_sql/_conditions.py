@@ -8,6 +8,7 @@ sums over the boxes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
@@ -111,9 +112,9 @@ def subtract(
     """Return the part of some boxes outside other boxes, as disjoint boxes."""
     remaining = list(boxes)
     for box in removed:
-        remaining = [
-            difference for minuend in remaining for difference in _difference(domain, minuend, box)
-        ]
+        remaining = list(
+            chain.from_iterable(_difference(domain, minuend, box) for minuend in remaining)
+        )
         _few_boxes(clause, remaining)
     return tuple(remaining)
 

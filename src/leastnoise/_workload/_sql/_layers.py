@@ -6,6 +6,7 @@ the merged SELECT follow from the covariances of its answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from leastnoise._workload._sql._column_references import (
     ColumnReader,
@@ -119,7 +120,7 @@ def _are_mergeable(select: Node, inner: Node) -> bool:
         return False
     if any(any(star.args.values()) for part in parts for star in part.find_all(exp.Star)):
         return False  # EXCLUDE, REPLACE or RENAME
-    aggregates = [aggregate for part in parts for aggregate in part.find_all(exp.AggFunc)]
+    aggregates = list(chain.from_iterable(part.find_all(exp.AggFunc) for part in parts))
     return all(_is_window_function(aggregate) for aggregate in aggregates)
 
 

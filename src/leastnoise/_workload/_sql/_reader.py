@@ -7,6 +7,7 @@ computes for each row is inlined into the SELECT above it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from leastnoise._domain import Domain
@@ -420,7 +421,7 @@ class StatementReader:
         output = OutputColumn(
             name=node.alias,
             group=sources[0].group if is_column else None,
-            aggregates=tuple(aggregate for source in sources for aggregate in source.aggregates),
+            aggregates=tuple(chain.from_iterable(source.aggregates for source in sources)),
             has_noise=noise is not None,
             has_interval=noise is not None and noise.has_interval,
         )

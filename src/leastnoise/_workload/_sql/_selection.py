@@ -365,7 +365,7 @@ class SelectionReader:
         """Return the grouping sets of one item of GROUP BY, adding its columns."""
         exp = self.exp
         if isinstance(element, (exp.GroupingSets, exp.Rollup, exp.Cube)):
-            sets = [members for inner in element.expressions for members in self._sets_of(inner)]
+            sets = list(chain.from_iterable(self._sets_of(inner) for inner in element.expressions))
             if isinstance(element, exp.GroupingSets):
                 return sets
             if not sets:

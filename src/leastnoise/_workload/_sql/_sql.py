@@ -97,7 +97,7 @@ def read_statements(
     if settings is None:
         settings = SqlSettings()
     day = parse_day(settings.today)
-    trees = [entry for text in texts for entry in _parse(text)]
+    trees = list(chain.from_iterable(_parse(text) for text in texts))
     if not 0 < len(trees) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(trees)}.")
     statements = []

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 
 from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
@@ -143,7 +144,7 @@ def published_parts(kind: Kind, keys: Sequence[Sequence[object]]) -> frozenset[i
     [0, 1]
     """
     groups = _published_groups(kind, keys, None)
-    return frozenset(part for group in groups.values() for part in group)
+    return frozenset(chain.from_iterable(groups.values()))
 
 
 def _cell_of_parts(kind: Kind) -> dict[int, int]:
@@ -433,7 +434,7 @@ class Statement:
     @property
     def groups(self) -> tuple[GroupColumn, ...]:
         """The group columns of all released tables."""
-        return tuple(group for selection in self.selections for group in selection.groups)
+        return tuple(chain.from_iterable(selection.groups for selection in self.selections))
 
     @property
     def left_out(self) -> tuple[str, ...]:
