@@ -138,8 +138,8 @@ def test_estimates_decide_which_strategies_are_tried():
 def test_slow_strategy_is_skipped_if_bound_proves_no_gain():
     workload = prefix(160)
     privacy = Privacy(ZCDP("1/1000"))
-    tried = candidates_by_name(workload, privacy, seconds=1.0, every=False)
-    tried_in_full = candidates_by_name(workload, privacy, seconds=1.0, every=True)
+    tried = candidates_by_name(workload, privacy, seconds=1.0, try_all=False)
+    tried_in_full = candidates_by_name(workload, privacy, seconds=1.0, try_all=True)
     assert tried["tilted"].left_out
     for name, candidate in tried.items():
         is_slow = PLANNERS[name].most_seconds(workload, 2) > 1.0 / 10
@@ -157,7 +157,7 @@ def test_slow_strategy_is_skipped_if_bound_proves_no_gain():
     assert error.total_squared_error <= (1 + 2e-3) * error.lower_bound
 
     # Where no bound is near, all strategies are tried.
-    tried = candidates_by_name(prefix(64), Privacy(PureDP("1/1000")), seconds=1.0, every=False)
+    tried = candidates_by_name(prefix(64), Privacy(PureDP("1/1000")), seconds=1.0, try_all=False)
     assert not any(candidate.needless for candidate in tried.values())
 
 
