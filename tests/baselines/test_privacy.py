@@ -365,6 +365,7 @@ PAIRS = [
 
 
 def partitions(partition, pair, epsilons, draws, entropy):
+    """Return draws of the partition of both neighbouring tables."""
     return (
         [tuple(partition(counts, *epsilons, entropy).tolist()) for _ in range(draws)]
         for counts in pair

@@ -128,6 +128,7 @@ OPERATORS_OF_TWO_CELLS = {
 
 @st.composite
 def operators(draw, size):
+    """Draw an operator on this number of cells."""
     kinds = OPERATORS if size == 1 else OPERATORS | OPERATORS_OF_TWO_CELLS
     kind = draw(st.sampled_from([*kinds]))
     return kinds[kind](draw, size)
@@ -143,6 +144,7 @@ def draw_weights(draw, operator):
 
 @st.composite
 def plans(draw):
+    """Draw measurements of one to three attributes."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     domain = Domain(
         {
@@ -202,6 +204,7 @@ QUERY_SETS = {
 
 @st.composite
 def products(draw, domain):
+    """Draw queries on some of the attributes."""
     query_sets = {}
     for name in domain.names:
         # Two of nine attributes are not queried.

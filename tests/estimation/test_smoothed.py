@@ -46,6 +46,7 @@ PRIVACY = {
 
 
 def measured(cells, operators, noise, seed):
+    """Return a simulated observation of these operators on a table of cells."""
     domain = Domain(age=Coded(1) if len(cells) == 1 else Integers(0, len(cells) - 1))
     blocks = [(Block((Factor(("age",), operator),), Fraction(1)), 1.0) for operator in operators]
     plan: Measurements = fit_noise_scales(domain, PRIVACY[noise], noise, blocks)

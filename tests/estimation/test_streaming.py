@@ -21,6 +21,7 @@ TRIPLES = list(combinations(NAMES, 3))
 
 
 def tables(sets, kind=Identity):
+    """Return a block for each set of attributes."""
     return [
         Block(tuple(Factor((name,), kind(SIZES[name])) for name in names), scale=3 + len(names))
         for names in sets
@@ -28,6 +29,7 @@ def tables(sets, kind=Identity):
 
 
 def estimate(blocks, seed=0):
+    """Return the estimate from random values of these blocks."""
     plan = Measurements(
         domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks)
     )

@@ -41,6 +41,7 @@ top_down = true
 
 
 def people(seed=3, rows=400):
+    """Return random rows of people by place, sex and age."""
     generator = np.random.default_rng(seed)
     age = generator.integers(0, 6, rows)
     is_male = (generator.random(rows) < 0.5) | (age == 0)

@@ -36,6 +36,7 @@ from leastnoise._workload import matrix, queries
 
 
 def cases():
+    """Return weighted operators by name, for several numbers of cells."""
     gram_cases: list[tuple[str, list[tuple[float, Operator]]]] = []
     for n in (1, 2, 7, 12):
         rng = np.random.default_rng(n)

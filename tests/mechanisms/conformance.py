@@ -33,6 +33,7 @@ DEPENDENT = Domain(a=Integers(0, 5), b=Integers(0, 3), c=Integers(0, 1))
 
 
 def dependent(rows):
+    """Return a table whose attributes depend on each other."""
     a = np.arange(rows) % 6
     return Table(
         DEPENDENT,

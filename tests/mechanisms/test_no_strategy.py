@@ -7,6 +7,7 @@ from leastnoise._trusted.check import InputError
 
 
 def reasons(workload, budget, **options):
+    """Return the message of a plan that no strategy can make."""
     with pytest.raises(InputError) as error:
         ln.plan(workload, budget, **options)
     return str(error.value)

@@ -41,6 +41,7 @@ class Pair:
 
 @pytest.fixture(autouse=True)
 def module(tmp_path):
+    """Write the module whose mutants are made."""
     path = tmp_path / "_trusted" / "kernel" / "sample.py"
     path.parent.mkdir(parents=True)
     path.write_text(CODE, "utf-8")

@@ -13,6 +13,8 @@ ASKED = ln.marginals(DOMAIN, ways=2)
 
 
 def raising(error):
+    """Return a planner that raises an error."""
+
     def propose(problem):
         raise error
 

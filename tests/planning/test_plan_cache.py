@@ -23,6 +23,7 @@ SHORT = (
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
+    """Keep plans in a folder of the test, and return the folder."""
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "plans"))
     return tmp_path / "plans"
@@ -148,6 +149,7 @@ def with_digest(text):
 
 
 def better(text):
+    """Return a plan file that promises half of its squared error."""
     plan = json.loads(text)
     plan["promise"]["total_squared_error"] /= 2
     return json.dumps(plan)

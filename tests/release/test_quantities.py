@@ -162,6 +162,7 @@ GERMAN_UNITS = (
 
 
 def publish(folder, text):
+    """Write a release of a spec to a folder."""
     rng = np.random.default_rng(5)
     size = 400
     months = pd.period_range("2024-01", "2025-02", freq="M").astype(str)

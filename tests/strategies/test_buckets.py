@@ -28,6 +28,7 @@ from leastnoise._trusted.linop import (
 
 
 def operators(size):
+    """Return one operator of each kind."""
     rng = np.random.default_rng(size)
     ends = np.sort(rng.integers(0, size, (2, 9)), axis=0)
     return [

@@ -38,6 +38,7 @@ NOISES = {
 
 
 def proposed(name, workload, budget, noise):
+    """Return the proposal of a planner; None if it does not apply."""
     try:
         return PLANNERS[name].strategy(PlanningProblem(workload, Privacy(budget), noise))
     except NotApplicable:

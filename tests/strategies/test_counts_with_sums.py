@@ -16,6 +16,7 @@ KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
 
 
 def domain(low=0, high=1000):
+    """Return the domain with these bounds of pay."""
     return Domain(
         KINDS, measures={"pay": Measure("pay", low, high), "tips": Measure("tips", 0, 10)}
     )

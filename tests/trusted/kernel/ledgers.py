@@ -13,6 +13,7 @@ def open_new_ledger(folder):
 
 
 def take(ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options):
+    """Reserve a release on the ledger, and return its receipt."""
     paid = privacy.within(PureDP(epsilon) if declared is None else declared)
     return ledger.reserve(
         **{
@@ -26,6 +27,7 @@ def take(ledger, epsilon="1/3", *, declared=None, privacy=ONE, **options):
 
 
 def edit(ledger, statement, *values):
+    """Change a ledger by SQL, as no program of the project does."""
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute(statement, values)

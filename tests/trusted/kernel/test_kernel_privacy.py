@@ -103,6 +103,7 @@ class Spy:
 
 @pytest.fixture
 def spy(monkeypatch):
+    """Record the arguments of all samplers."""
     recorder = Spy()
     recorder.forget()
     for name in _measurement.SAMPLERS:
@@ -111,6 +112,7 @@ def spy(monkeypatch):
 
 
 def people(rows, pay=None, **unit):
+    """Return a table of rows (a, b) with these amounts of pay."""
     amounts = [0] * len(rows) if pay is None else pay
     return Table(
         DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit

@@ -41,6 +41,7 @@ ALL = Fraction(1)
 
 
 def plan(epsilon):
+    """Return measurements of the sexes that cost epsilon."""
     block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
     return Measurements(
         domain=DOMAIN,

@@ -175,6 +175,7 @@ def test_neighbouring_streams_lose_exactly_the_payment(noise, operator, late):
 
 
 def summed(operator, measure="pay", scale=Fraction(9, 2), **how):
+    """Return a block of sums by month and group."""
     return Block(
         (Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how
     )

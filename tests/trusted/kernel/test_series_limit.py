@@ -56,6 +56,7 @@ def plan_of(most, per_period, noise, operator, *measures):
 
 
 def contract(plan):
+    """Return the contract of a series that declares one step."""
     return ReleaseContract(
         domain=DOMAIN,
         privacy=plan.privacy,
@@ -134,6 +135,7 @@ Outputs = list[list[np.ndarray]]
 
 
 def outputs(plan, tables):
+    """Return the scaled answers of each period after it is closed."""
     closed = _periods.ClosedPeriods()
     answers = []
     for table in tables:
@@ -439,6 +441,7 @@ def test_series_without_total_bound_needs_no_allowance():
 
 @pytest.fixture
 def book(tmp_path):
+    """Return a ledger that is large enough for all tests."""
     return Ledger.create(
         tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2 * 10**6), unit_column="id")
     )

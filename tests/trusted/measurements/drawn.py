@@ -49,10 +49,12 @@ scales = st.fractions(Fraction(1, 4), 9, max_denominator=7)
 
 
 def numbers(count, least=1, most=5):
+    """Draw an array of integers."""
     return st.lists(st.integers(least, most), min_size=count, max_size=count).map(np.array)
 
 
 def operators(size, noise):
+    """Draw an operator on this number of cells that the noise allows."""
     rows = st.lists(numbers(size, -2, 2).filter(np.any), min_size=1, max_size=3).map(np.array)
     return st.one_of(
         st.just(Identity(size)),
@@ -69,6 +71,7 @@ def operators(size, noise):
 
 @st.composite
 def factors(draw, noise, names, size=None):
+    """Draw a factor along these attributes."""
     operator = draw(operators(size or math.prod(SIZES[name] for name in names), noise))
     weighted = not isinstance(operator, Contrasts) and draw(st.booleans())
     return Factor(names, operator, draw(numbers(operator.rows)) if weighted else None)
@@ -76,6 +79,7 @@ def factors(draw, noise, names, size=None):
 
 @st.composite
 def blocks(draw, noise, measures=(None, None, *MEASURES)):
+    """Draw a block of counts or sums."""
     along = [
         (attributes,) if isinstance(attributes, str) else attributes
         for attributes in draw(st.sampled_from(ALONG))
@@ -88,6 +92,7 @@ def blocks(draw, noise, measures=(None, None, *MEASURES)):
 
 
 def plan_of(noise, *measured, domain=DOMAIN, **privacy):
+    """Return measurements of these blocks."""
     return Measurements(
         domain=domain, privacy=Privacy(BUDGET[noise], **privacy), noise=noise, blocks=measured
     )

@@ -15,6 +15,7 @@ from leastnoise._trusted.measurements import (
 
 
 def enumerated(cells, total, norm):
+    """Return the number of tables with this total and at most this norm."""
     return sum(
         sum(table) == total and sum(map(abs, table)) <= norm
         for table in product(range(-norm, norm + 1), repeat=cells)

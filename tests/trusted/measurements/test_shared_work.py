@@ -61,6 +61,7 @@ def block(
     ends=False,
     beside=None,
 ):
+    """Return a block along an attribute, and along another one if ``beside`` is given."""
     row_weights = None if weights is None else np.resize(weights, along.rows)
     factors = [Factor((name,), along, row_weights)]
     if beside is not None:
@@ -101,6 +102,7 @@ def families(seed):
 
 
 def measured(blocks, noise=Noise.DISCRETE_GAUSSIAN, **privacy):
+    """Return measurements of these blocks."""
     budget: Budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     return Measurements(
         domain=DOMAIN, privacy=Privacy(budget, **privacy), noise=noise, blocks=tuple(blocks)

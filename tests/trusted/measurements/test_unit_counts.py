@@ -54,6 +54,7 @@ def plan_of(blocks, noise, neighbours, most, bound=None):
 
 @st.composite
 def measured(draw, noise):
+    """Draw measurements of rows, sums and counts of units."""
     blocks = []
     for of in draw(
         st.lists(st.sampled_from([None, "pay", *UNITS, *TOTALS, *GROUPS]), min_size=1, max_size=3)

@@ -11,6 +11,7 @@ from trusted.reading.postgres import fill, server, table
 
 @pytest.fixture(scope="session")
 def url():
+    """Yield the address of a PostgreSQL server with the tables of the tests."""
     with server() as server_url:
         kinds = (
             "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, "
@@ -78,6 +79,7 @@ def spark_session():
 
 @pytest.fixture(scope="session")
 def spark(spark_session):
+    """Return the rows of the tests as a frame of Spark."""
     # Otherwise times without a zone get the zone of the session.
     spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
     try:

@@ -81,6 +81,7 @@ def relation(columns):
 
 
 def cast(kind, literals):
+    """Return SQL of the literals and of a null, cast to a type."""
     return [
         f"CAST({'NULL' if literal is None else literal} AS {kind})" for literal in (*literals, None)
     ]

@@ -14,6 +14,7 @@ PLAN = ln.plan(ln.marginals(DOMAIN, ways=2), ln.Privacy(ln.PureDP(1), unit_colum
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
+    """Return a DuckDB file with tables and a view that fails."""
     path = tmp_path / "visits.duckdb"
     with duckdb.connect(path) as connection:
         sex = "CASE WHEN i % 7 = 0 THEN NULL WHEN i % 3 = 0 THEN 'F' ELSE 'M' END AS sex"

@@ -90,6 +90,7 @@ def expected_counts(names):
 
 
 def cells(table, names):
+    """Return the counts that are not 0, by the labels of these attributes."""
     ((_, counts),) = exact_marginals(table, [names])
     labels = itertools.product(*(DOMAIN.kind(name).labels for name in names))
     return {key: number for key, number in zip(labels, counts.tolist(), strict=True) if number}

@@ -39,6 +39,7 @@ UNIT = {"unit": "customer"}
 
 @pytest.fixture(scope="module")
 def rows():
+    """Return random orders of customers."""
     rng = np.random.default_rng(5)
     count = 600
     frame = pd.DataFrame(

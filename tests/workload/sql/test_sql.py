@@ -29,6 +29,7 @@ DOMAIN = ln.Domain(
 
 @pytest.fixture(scope="module")
 def sales():
+    """Return random sales."""
     rng = np.random.default_rng(7)
     rows = 1000
     texts = ("flag", "status", "mode", "priority", "nation")
