@@ -615,7 +615,7 @@ def foreign(files):
     ]
 
 
-def test_root_has_known_entries_only():
+def test_root_has_listed_entries_only():
     assert unknown_at_root(files_of_project()) == []
 
 

@@ -97,7 +97,7 @@ def test_thresholds_stay_within_public_maximum():
 
 
 @pytest.mark.slow
-def test_the_command_writes_tables_and_figures(tmp_path, monkeypatch):
+def test_command_writes_tables_and_figures(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
@@ -163,7 +163,7 @@ def test_buckets_take_the_largest_maximum_of_the_shapes():
     assert (np.abs(answers.mean(axis=0) - truth) < 0.02 * truth[-1]).all()
 
 
-def test_the_benchmark_prints_ratios(monkeypatch):
+def test_benchmark_prints_ratios_of_errors(monkeypatch):
     monkeypatch.setattr(bench, "THRESHOLDS", (100_000,))
     (line,) = bench.noise([10])
     assert "over the best of the paper: 0.2" in line

@@ -126,7 +126,7 @@ def test_cache_keeps_plans_with_targets_and_objectives(cache):
     assert len(entries(cache)) == 2
 
 
-def test_the_cache_is_switched_off(cache, monkeypatch):
+def test_cache_can_be_switched_off(cache, monkeypatch):
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     for _ in range(2):
         assert plan_and_tried(strategy="identity")[1] == ["identity"]
@@ -193,7 +193,7 @@ def test_damaged_cached_candidates_are_tried_again(cache):
         assert len(tried) > 10
 
 
-def test_nothing_private_is_kept(cache):
+def test_cache_contains_no_value_of_a_row(cache):
     plan, _ = plan_and_tried(strategy="identity")
     before = entries(cache)
     people = pd.DataFrame({"sex": ["F", "M", "secret-value"] * 9, "age": [3, 4, 7777] * 9})

@@ -162,7 +162,7 @@ def test_upper_bound_of_rows_without_units_is_near_its_share():
         bounds.max_rows  # noqa: B018
 
 
-def test_search_of_nothing_gives_some_candidate():
+def test_search_in_empty_table_gives_a_candidate():
     bounds = ln.find_bounds(PLAN, VISITS[:0].astype(object), seed=1)
     assert bounds.high in PLAN.kind.edges
 

@@ -50,7 +50,7 @@ def test_shares_have_the_error_that_mu_allows(count, ratio):
 
 
 @pytest.mark.parametrize("strategy", ["auto", "identity", "dawa", "k_norm"])
-def test_four_releases_of_a_strategy_spend_the_whole(ledger, strategy):
+def test_four_quarters_spend_the_whole_budget(ledger, strategy):
     workload = TABLES
     if strategy == "k_norm":
         workload = ln.marginals(FLAGS, ways=1)
@@ -124,7 +124,7 @@ seconds = 1
 """
 
 
-def test_spec_takes_a_share_of_the_whole(tmp_path):
+def test_spec_pays_a_share_of_the_total_budget(tmp_path):
     (tmp_path / "people.toml").write_text(SPEC.format(more=""))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.privacy == ln.Privacy(WHOLE.share("1/4"))

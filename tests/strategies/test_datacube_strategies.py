@@ -24,6 +24,7 @@ def total(workload, name):
 
 
 # Recovered by least squares: Q+ with GLS, and F+, whose coefficients on two values are orthogonal.
+# The figures are squares of the errors in docs/results/datacubes.md, times the number of cells.
 @pytest.mark.parametrize(
     ("name", "shape", "kind", "figure"),
     [
@@ -35,13 +36,13 @@ def total(workload, name):
         ("workload", ADULT8, "*", 372273),
     ],
 )
-def test_known_totals(name, shape, kind, figure):
+def test_total_errors_match_the_results_page(name, shape, kind, figure):
     assert total(tables(shape, cube_workload(len(shape), 1, kind)), name) == pytest.approx(
         figure, rel=2e-3
     )
 
 
-def test_known_even_totals():
+def test_total_errors_of_even_splits():
     # Per cell: F (all coefficients alike) 17.0 on the 16 marginals; the variance of Q's cells is
     # improved by least squares.
     assert math.sqrt(total(ONE, "fourier_even") / 32) == pytest.approx(17.0, abs=0.05)

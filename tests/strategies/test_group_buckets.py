@@ -76,7 +76,7 @@ def test_distinct_group_keeps_its_own_buckets():
     assert buckets.choose_ranges(sums, noise).kept_buckets.max() < len(noise)
 
 
-def test_nothing_at_all_keeps_nothing():
+def test_sums_of_zero_keep_no_bucket():
     buckets = under(8000)
     ranges = buckets.choose_ranges(np.zeros((3, len(buckets.upper_ends))), buckets.upper_ends / 1.0)
     assert ranges.kept_buckets.tolist() == [0, 0, 0]

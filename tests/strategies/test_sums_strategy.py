@@ -95,7 +95,7 @@ def test_pareto_tail_with_mean_is_kept(index):
     assert decreasing_counts(counts, edges) == pytest.approx(counts)
 
 
-def test_tail_without_mean_is_made_lighter():
+def test_pareto_tail_without_mean_is_reduced():
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert decreasing_counts(counts, edges)[-1] < 0.9 * counts[-1]

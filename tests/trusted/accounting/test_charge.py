@@ -194,7 +194,7 @@ def test_spent_epsilon_has_only_the_delta_that_searches_left():
     assert spent == search.epsilon + gaussian_epsilon("1/200", "1e-7")
 
 
-def test_nothing_is_left_after_a_late_delta():
+def test_delta_after_gaussian_charges_uses_up_the_budget():
     search = Charge(epsilon=Fraction(1, 100), delta=Fraction(1, 10**9))
     gaussian = Charge(mu_squared=Fraction(1, 1000))
     budget = ApproxDP(1, "1e-6")

@@ -257,7 +257,7 @@ def test_raise_does_not_divide_charges_anew():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 52])
-def test_shares_add_up_to_the_whole(count):
+def test_shares_add_up_to_the_budget(count):
     share = WHOLE.share(Fraction(1, count))
     amount = (
         charge(WHOLE, share, SeriesCost(share))

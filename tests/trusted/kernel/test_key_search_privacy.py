@@ -311,7 +311,7 @@ def test_searches_and_their_budgets_are_checked():
         ("1.6e-9", "1e-100", 9, GAUSSIAN),  # the other noise needs too high a threshold
     ],
 )
-def test_odd_budgets_have_a_rule_too(epsilon, delta, k, noise):
+def test_extreme_budgets_have_a_private_rule(epsilon, delta, k, noise):
     privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=k)
     rule = key_rule(privacy)
     assert rule.noise is noise

@@ -285,7 +285,7 @@ def test_each_period_has_the_whole_budget(ledger, monkeypatch, period, inside, o
     assert ledger.left().epsilon == Fraction(1, 8)
 
 
-def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch):
+def test_shares_have_the_period_of_the_budget(ledger, monkeypatch):
     ledger.set_budget(PureDP(1), period="month")
     ledger.set_budget(PureDP("1/2"), share="ann")
     ann = Ledger.open(ledger.path, share="ann")

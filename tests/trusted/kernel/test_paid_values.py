@@ -244,7 +244,7 @@ class Word(str):
         return self
 
 
-def test_foreign_text_classes_are_made_plain():
+def test_subclasses_of_str_become_plain_texts():
     age = Word("age")
     domain = ln.Domain(
         {age: Integers(0, 3), Word("id"): ["a", "b"]},

@@ -386,7 +386,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_the_text_of_a_value(name):
+def test_values_have_one_text_each(name):
     assert [value_as_text(value) for value, _ in FORMS[name]] == [form for _, form in FORMS[name]]
 
 

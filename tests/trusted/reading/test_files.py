@@ -396,7 +396,7 @@ def test_files_that_engines_leave_in_folders_are_not_read(tmp_path, header):
     assert encoded_rows(read(CSV(tmp_path, header=header), DOMAIN)) == [(0,)]
 
 
-def test_the_name_and_the_ledger_of_files(tmp_path):
+def test_folder_gives_name_and_ledger_of_its_files(tmp_path):
     _, folder_of_parts = parts(tmp_path)
     assert dataset_name(folder_of_parts) == "parts"
     assert ledger_beside(folder_of_parts) == tmp_path / "parts.ledger"

@@ -193,7 +193,7 @@ def test_a_null_may_be_a_number():
         assert cell_encoder(kind)(Column(data)).tolist() == [6, 3]
 
 
-def test_heights_of_half_centimetres():
+def test_decimals_of_halves_are_encoded():
     values = [165.5, "165.5", np.float32(165.5), 165.4, "120", 119.9, 220.5, float("nan"), "x"]
     halves = cell_encoder(ln.Decimals(120, 220, "0.5"))
     assert halves(Column(values)).tolist() == [91, 91, 91, -1, 0, -1, -1, -1, -1]

@@ -153,7 +153,7 @@ def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
         ),
     ],
 )
-def test_the_choice_is_uniform(ids, bound, cells, pairs):
+def test_rows_of_a_unit_are_chosen_uniformly(ids, bound, cells, pairs):
     """Count the pairs kept of a unit's 5 rows: 10, or 6 with one row of each of two cells.
 
     Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed.
