@@ -251,7 +251,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     if max(abs(start), abs(start + increment * count), common) < 2**53:
         # Numerator and denominator are exact as doubles, so the quotient is rounded only once.
         return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
-    # Python also rounds the quotient of two long integers only once
+    # Python also rounds the quotient of two long integers only once.
     return np.array(
         [(start + increment * index) / common for index in range(count)], dtype=np.float64
     )
