@@ -182,3 +182,23 @@ def test_difference_of_surveys_uses_names_and_samples(folder, run):
     assert "<h1>Share of payers by group: 2025 compared with 2024</h1>" in english
     run.is_refused("exists", *compare, "--out", "change")
     run.is_refused("two different texts", *compare, "--labels", "2025")
+
+
+def test_unmeasured_mean_lists_the_weighted_mean(folder, run):
+    """A release of weighted means has no unweighted mean; the message names what it has."""
+    rows = "".join(f"{'AB'[row % 2]},{row % 9},{1 + row % 3}\n" for row in range(300))
+    (folder / "weighted.csv").write_text(f"arm,pay,weight\n{rows}", encoding="utf-8")
+    (folder / "weighted.toml").write_text(
+        '[source]\npath = "weighted.csv"\n[privacy]\nrho = 9\n'
+        '[domain.arm]\ncategories = ["A", "B"]\n'
+        "[measures.pay]\nclip = [0, 9]\n[measures.weight]\nclip = [0, 3]\n"
+        '[[workload]]\nmeans = { of = "pay", by = ["arm"] }\nweighted_by = "weight"\n',
+        encoding="utf-8",
+    )
+    run.succeeds("release", "weighted.toml", "--out", "weighted", "--seed", "1")
+    message = run("difference", "weighted", "arm=A", "arm=B", "--mean", "pay").err
+    assert "It measures 'pay weighted by weight'" in message
+    shown = run.succeeds(
+        "difference", "weighted", "arm=A", "arm=B", "--mean", "pay weighted by weight"
+    )
+    assert "Mean of pay weighted by weight" in shown.out

@@ -140,6 +140,17 @@ def combine_structures(
     return by_quantity[measure]
 
 
+def _unmeasured_message(plan: Measurements, quantity: str | None) -> str:
+    """Return a message that lists the measured quantities, weighted ones first."""
+    missing = quantity or "the counts of rows"
+    names = list(dict.fromkeys(block.measure or "the counts of rows" for block in plan.blocks))
+    names.sort(key=lambda name: not name.startswith(f"{missing} weighted by "))
+    return (
+        f"The plan measures nothing of {missing}. It measures {', '.join(map(repr, names))}: name "
+        f"one of these, or request {missing} in the workload of another release."
+    )
+
+
 def quantity_structure(
     plan: Measurements, quantity: str | None, public_counts: Exact = ()
 ) -> Structure:
@@ -150,7 +161,7 @@ def quantity_structure(
     domain = plan.domain
     tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]
     if not tables:
-        raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
+        raise UnsupportedQuery(_unmeasured_message(plan, quantity))
     if quantity is None:
         tables += [(block, exact_variance(plan)) for block in public_counts]
     factors_along = _factors_along_attributes(block for block, _ in tables)
