@@ -3,6 +3,7 @@
 import ast
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -270,6 +271,19 @@ def test_margins_of_covariances_and_coefficients_are_shown(spec, plan_in_process
     assert pair.startswith("covariance of pay x age: at most ± ")
     assert line.startswith("coefficient of (intercept): ± ")
     assert "; coefficient of age: ± " in line
+
+
+def test_margins_of_the_tables_of_a_mean_have_units(spec, plan_in_process):
+    part = "[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = 'pay', by = ['sex'] }\n"
+    spec.write_text(SPEC[: SPEC.index("# all small")] + part)
+    with serving(spec) as client:
+        client.enter()
+        row = client.planned_view()["rows"][-1]
+        client.act("/language", language="de")
+        german = client.json("/view")["rows"][-1]
+    for column in ("typical", "largest"):
+        assert re.fullmatch(r"[\d.,<= ]+ rows / [\d.,<= ]+ pay", row[column])
+        assert re.fullmatch(r"[\d.,<= ]+ Zeilen / [\d.,<= ]+ pay", german[column])
 
 
 def test_data_that_were_opened_would_be_seen(tmp_path):

@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,9 +47,18 @@ from leastnoise._studio._studio_draft import (
     format_spec,
     save_spec,
 )
-from leastnoise._texts import LANGUAGES, Catalogue, name_measure, name_strategy, table_title
+from leastnoise._texts import (
+    LANGUAGES,
+    Catalogue,
+    name_measure,
+    name_rows,
+    name_strategy,
+    name_summed,
+    table_title,
+    unit_of_sums,
+)
 from leastnoise._trusted.check import InputError, one_of, whole
-from leastnoise._workload import Workload, pair_names, term_names, with_hidden_cells
+from leastnoise._workload import Product, Workload, pair_names, term_names, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
 _COMMAND = (
@@ -121,7 +130,7 @@ class TableMargin(NamedTuple):
     """The expected margins of one table, in rows or in the unit of its measure.
 
     ``share`` is the typical margin divided by the public size of the table. ``is_bound`` states
-    that ``largest`` is only an upper bound.
+    that ``largest`` is only an upper bound. ``product`` is the table.
     """
 
     typical: float
@@ -129,6 +138,7 @@ class TableMargin(NamedTuple):
     is_bound: bool
     share: float | None
     target: TargetStatus | None
+    product: Product
 
 
 def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
@@ -185,7 +195,7 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, TableMargin
         else:
             share = typical / float(product.size)
         margins[product.table_key] = TableMargin(
-            typical, largest, table.largest_is_bound, share, target
+            typical, largest, table.largest_is_bound, share, target, product
         )
     return margins
 
@@ -628,15 +638,15 @@ def _row_json(
     old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
     targets = [margin.target for margin in row_margins if margin.target is not None]
     columns = {
-        "typical": _join_texts(catalogue.format_error(margin.typical) for margin in row_margins),
-        "largest": _join_texts(_format_largest_error(margin, catalogue) for margin in row_margins),
+        "typical": _join_margins(row_margins, _format_typical_error, catalogue),
+        "largest": _join_margins(row_margins, _format_largest_error, catalogue),
         "share": _join_texts(
             catalogue.format_percent(margin.share, 2)
             for margin in row_margins
             if margin.share is not None
         ),
         "verdict": _join_texts(_target_verdict(target, catalogue) for target in targets),
-        "before": _join_texts(catalogue.format_error(margin.typical) for margin in old_margins),
+        "before": _join_margins(old_margins, _format_typical_error, catalogue),
     }
     if not columns["typical"]:
         columns["typical"] = catalogue.say("st_unknown" if setting.on else "st_off")
@@ -654,6 +664,39 @@ def _row_json(
         "price": price_text,
         "change": change,
     }
+
+
+def _join_margins(
+    margins: Sequence[TableMargin],
+    format_margin: Callable[[TableMargin, Catalogue], str],
+    catalogue: Catalogue,
+) -> str:
+    """Join the margins of a row's tables; name the unit of each if there are several.
+
+    A mean, for example, has a margin in rows and one in the unit of its measure.
+    """
+    texts = []
+    for margin in margins:
+        text = format_margin(margin, catalogue)
+        if len(margins) > 1:
+            text = f"{text} {_name_margin_unit(margin.product, catalogue)}"
+        texts.append(text)
+    return _join_texts(texts)
+
+
+def _name_margin_unit(product: Product, catalogue: Catalogue) -> str:
+    """Return the unit of a table's margins: rows, units, or the unit of a measure."""
+    if product.of_values:
+        measure = name_summed(product.domain, str(product.measure), catalogue)
+        return unit_of_sums(product, catalogue) or measure
+    if product.of_units:
+        return catalogue.names.units or catalogue.say("name_units")
+    return name_rows(catalogue)
+
+
+def _format_typical_error(margin: TableMargin, catalogue: Catalogue) -> str:
+    """Format the typical margin of a table."""
+    return catalogue.format_error(margin.typical)
 
 
 def _format_largest_error(margin: TableMargin, catalogue: Catalogue) -> str:
