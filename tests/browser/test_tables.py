@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from browser.conftest import BROWSERS, is_sound
+from browser.conftest import BROWSERS
 
 pytestmark = pytest.mark.slow
 
+_EARLIER = {"1976", "1977", "1978"}  # their reports look like the newest one
 REGIONS = ["Northern Uplands", "Southern Lowlands", "Western Isles", "Eastern Borders"]
 SPEC = """
 [source]
@@ -93,11 +94,17 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", BROWSERS)
 def test_no_table_of_a_page_is_cut_on_a_phone(folder, kind, run_in_browser):
-    pages = sorted(folder.rglob("*.html"))
+    pages = [page for page in sorted(folder.rglob("*.html")) if page.parent.name not in _EARLIER]
     assert {page.name for page in pages} >= {"index.html", "index.de.html", "report.html"}
     faults = {}
     for page in pages:
         findings = run_in_browser(kind, "page.mjs", page)
-        if findings["cut"] or not is_sound(findings, page.as_uri()):
-            faults[str(page.relative_to(folder))] = findings["cut"], findings["overflow"]
+        too_wide = [width for width, over in findings["overflow"].items() if over > 0]
+        if findings["cut"] or findings["axe"] or findings["said"] or too_wide:
+            faults[str(page.relative_to(folder))] = (
+                findings["cut"],
+                findings["axe"],
+                findings["said"],
+                too_wide,
+            )
     assert faults == {}
