@@ -112,6 +112,12 @@ def test_cell_bound_helps_gaussian_noise_only():
 # --- releasing ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("attributes", ["", ["month", ""], [5], [], ["month", "month"]])
+def test_cell_bound_refuses_attributes_without_distinct_names(attributes):
+    with pytest.raises(InputError, match="the attributes of max_per_cell must be"):
+        PerCellBound(1, attributes)
+
+
 def test_table_read_without_cell_bound_is_refused():
     frame = customers(np.random.default_rng(3), 20)
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCellBound(1, "month")))

@@ -137,6 +137,15 @@ def test_quantile_selection_refuses_other_numbers(arguments, message):
         )
 
 
+@pytest.mark.parametrize(
+    "counts", [np.array([[8.0, 0.0, 2.0]]), np.array([[8, 0]]), np.array([8, 0, 2]), [[8, 0, 2]]]
+)
+def test_quantile_selection_refuses_counts_of_another_type_or_shape(counts):
+    selection = QuantileSelection(attribute="age", share="1/2", cells=3, epsilon=1)
+    with pytest.raises(InputError, match="counts must be an int64 array of groups by 3 cells"):
+        selection.draw(counts, 1, SeededEntropy(1))
+
+
 def test_long_epsilon_is_refused_before_it_is_drawn():
     selection = QuantileSelection(attribute="age", share="1/2", cells=5, epsilon=Fraction(1, 2**57))
     with pytest.raises(InputError, match="epsilon must be larger"):

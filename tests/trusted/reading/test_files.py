@@ -1,5 +1,6 @@
 """Files of a path, several files as one source, and messages of refusals."""
 
+import datetime as dt
 import gzip
 from pathlib import Path
 
@@ -403,6 +404,18 @@ def test_folder_gives_name_and_ledger_of_its_files(tmp_path):
     assert dataset_name(folder_of_parts / "*.csv") == "parts"
     assert ledger_beside(folder_of_parts / "*.csv") == folder_of_parts / "parts.ledger"
     assert ledger_beside(folder_of_parts / "**" / "*.csv") == folder_of_parts / "parts.ledger"
+
+
+def test_days_of_old_parquet_time_stamps_are_read_beyond_64_bits_of_nanoseconds(tmp_path):
+    days = [dt.date(year, 3, 1) for year in (1600, 2026, 2500)]
+    instants_in_microseconds = pa.array(days).cast(pa.timestamp("us"))
+    pq.write_table(
+        pa.table({"day": instants_in_microseconds}),
+        tmp_path / "x.parquet",
+        use_deprecated_int96_timestamps=True,
+    )
+    years = Domain(day=Dates("1500-01-01", "2600-01-01", by="year"))
+    assert encoded_rows(read(tmp_path / "x.parquet", years)) == [(100,), (526,), (1000,)]
 
 
 def test_a_file_cut_short(tmp_path):
