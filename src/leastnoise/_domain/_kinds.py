@@ -179,12 +179,14 @@ class Categories(Kind):
     def lookup(self) -> dict[str, int]:
         """The cell of each text of a category, by the text's normalised form."""
         cells = {str(value): cell for cell, value in enumerate(self.values)}
-        pairs = [(text, cells[value]) for value, texts in self.spellings for text in texts]
-        return {
-            form: cell
-            for text, cell in (*cells.items(), *pairs)
-            for form in (self.reading.form(text), compared_form(self.reading, text))
-        }
+        pairs = [*cells.items()]
+        for value, texts in self.spellings:
+            pairs += [(text, cells[value]) for text in texts]
+        lookup = {}
+        for text, cell in pairs:
+            lookup[self.reading.form(text)] = cell
+            lookup[compared_form(self.reading, text)] = cell
+        return lookup
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:

@@ -135,12 +135,10 @@ class JointBlocks:
         Raises:
             InputError: there are too many joint cells.
         """
-        touched = {
-            name
-            for block, _ in blocks
-            for factor in filter(is_nontrivial, block.factors)
-            for name in factor.attributes
-        }
+        touched: set[str] = set()
+        for block, _ in blocks:
+            for factor in filter(is_nontrivial, block.factors):
+                touched.update(factor.attributes)
         names = tuple(name for name in domain.names if name in touched)
         shape = tuple(domain.kind(name).size for name in names)
         if math.prod(shape) > MOST_JOINT:
@@ -185,12 +183,11 @@ class JointBlocks:
     @cached_property
     def _grams(self) -> dict[Factor, FloatArray]:
         """Gram matrices of the factors for which a dense matrix is faster."""
-        factors = {
-            factor
-            for factors, _, _ in self._tables
-            for factor in factors
-            if factor.operator.size <= _MOST_TURNED
-        }
+        factors: set[Factor] = set()
+        for factors_of_table, _, _ in self._tables:
+            factors.update(
+                factor for factor in factors_of_table if factor.operator.size <= _MOST_TURNED
+            )
         return {
             factor: weighted_gram(factor)
             for factor in factors

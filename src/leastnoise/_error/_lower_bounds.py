@@ -957,11 +957,11 @@ def subset_sums(
         for column in range(term.sets.shape[1]):
             outside = term.other_factors[:, column]
             in_ = term.member_factors[:, column]
-            directions = [
-                (more, value * factor)
-                for columns, value in directions
-                for more, factor in ((columns, outside), ((*columns, column), in_))
-            ]
+            extended_directions = []
+            for columns, value in directions:
+                extended_directions.append((columns, value * outside))
+                extended_directions.append(((*columns, column), value * in_))
+            directions = extended_directions
         for columns, value in directions:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     added = []

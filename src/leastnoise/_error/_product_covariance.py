@@ -112,7 +112,9 @@ class ProductCells(Cells):
         ]
         # Blocks of the same kind differ only in their attributes.
         equal: dict[object, int] = {}
-        factors = {id(factor): factor for table in measured for factor in table.block.factors}
+        factors: dict[int, Factor] = {}
+        for table in measured:
+            factors |= {id(factor): factor for factor in table.block.factors}
         kind_of = {
             key: equal.setdefault(
                 (factor.key(), id(structure.bases[factor.attributes[0]])), len(equal)

@@ -195,9 +195,11 @@ def _factors_along_attributes(blocks: Iterable[Block]) -> dict[str, dict[Factor,
     total are left out. The result is None if a factor measures several attributes.
     """
     # Many blocks share few factor objects, and objects are compared faster than factors.
-    factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
+    factors: dict[int, Factor] = {}
+    for block in blocks:
+        factors |= {id(factor): factor for factor in block.factors}
     factors_along: dict[str, dict[Factor, None]] = {}
-    for factor in filter(is_nontrivial, dict.fromkeys(factors)):
+    for factor in filter(is_nontrivial, dict.fromkeys(factors.values())):
         if len(factor.attributes) != 1:
             return None
         if isinstance(factor.operator, GroupContrasts):
@@ -223,12 +225,11 @@ def _product_structure(
     if len(mixed) > 1:
         return None
     measured = {name: next(iter(factors)) for name, factors in strategies.items()}
-    with_contrasts = {
-        factor.attributes
-        for block, _ in tables
-        for factor in block.factors
-        if isinstance(factor.operator, GroupContrasts)
-    }
+    with_contrasts = set()
+    for block, _ in tables:
+        for factor in block.factors:
+            if isinstance(factor.operator, GroupContrasts):
+                with_contrasts.add(factor.attributes)
     without_contrasts = {
         name: factor for name, factor in measured.items() if (name,) not in with_contrasts
     }

@@ -1,5 +1,6 @@
 """Read the levels of an attribute: the group of each of its cells."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -89,7 +90,7 @@ def _groups_from_edges(subject: str, kind: Kind, value: object) -> list[str]:
         _group_text(kind, low, high)
         for low, high in zip(group_edges, [*group_edges[1:], None], strict=True)
     ]
-    return [texts[sum(edge <= start for edge in group_edges) - 1] for start in starts]
+    return [texts[bisect_right(group_edges, start) - 1] for start in starts]
 
 
 def _group_text(kind: Kind, low: Fraction, high: Fraction | None) -> str:

@@ -40,7 +40,7 @@ from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
 from leastnoise._trusted.measurements import MOST_ROWS, cost
 from leastnoise._trusted.reading import DatabaseTable, Joined, csv_delimiter
-from leastnoise._workload import Product
+from leastnoise._workload import Product, Workload
 
 LARGEST_EPSILON = 20
 LARGEST_TARGET_EPSILON = 2
@@ -115,6 +115,16 @@ def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
     return table_title(product, catalogue)
 
 
+def _sizes_of_statistics(workload: Workload) -> dict[tuple[object, ...], Fraction]:
+    """Return the public size of each table that a statistic with a size needs."""
+    sizes: dict[tuple[object, ...], Fraction] = {}
+    for statistic in workload.statistics:
+        if statistic.size:
+            tables = workload.tables_of(statistic)
+            sizes |= dict.fromkeys((table.table_key for table in tables), statistic.size)
+    return sizes
+
+
 def relative_error_warnings(
     plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
@@ -126,12 +136,7 @@ def relative_error_warnings(
         return
     measured = plan.measured()
     warnings = []
-    sizes_of_statistics = {
-        table.table_key: statistic.size
-        for statistic in plan.workload.statistics
-        if statistic.size
-        for table in plan.workload.tables_of(statistic)
-    }
+    sizes_of_statistics = _sizes_of_statistics(plan.workload)
     multiplier = measured_multiplier(measured, level, plan.workload)
     half_step = 0.5 / measured.grid
     row_limit = MOST_ROWS

@@ -368,15 +368,14 @@ class AggregateReader:
 
     def _weighted_answers(self, node: Node, terms: Sequence[OperandTerm]) -> list[Node]:
         """Return the released answer of each term times the term's factor."""
-        return [
-            self._scaled(answer, term.factor)
-            for term in terms
-            if term.factor != 0
-            for answer in self._answers(
-                Aggregate(node.sql("duckdb"), term.kind, term.of, weight=term.weight),
-                term.boxes,
-            )
-        ]
+        scaled_answers = []
+        for term in terms:
+            if term.factor == 0:
+                continue
+            aggregate = Aggregate(node.sql("duckdb"), term.kind, term.of, weight=term.weight)
+            answers = self._answers(aggregate, term.boxes)
+            scaled_answers += [self._scaled(answer, term.factor) for answer in answers]
+        return scaled_answers
 
     def _scaled(self, node: Node, factor: Fraction) -> Node:
         """Return a factor times an expression."""
@@ -439,7 +438,7 @@ class AggregateReader:
         if operands[1] is None or self._are_added_up:
             raise refused(node.sql("duckdb"), _TWO_MEASURES)
         all_terms = [self._terms(node, operand, boxes) for operand in operands]
-        terms = [term for of_operand in all_terms for term in of_operand if term.is_counted]
+        terms = [term for term in chain.from_iterable(all_terms) if term.is_counted]
         has_shift = sum(map(len, all_terms)) > len(terms)
         if len(terms) != len(operands) or any(term.kind != "sum" for term in terms):
             raise refused(node.sql("duckdb"), _TWO_MEASURES)

@@ -348,11 +348,9 @@ def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
     The level of an entry is None unless its name is the name of a level.
     """
     kinds = {name: domain.kind(name) for name in domain.names}
-    levels: list[tuple[str, str, str | None]] = [
-        (level_name, name, level_name)
-        for name, kind in kinds.items()
-        for level_name in level_names(kind)
-    ]
+    levels: list[tuple[str, str, str | None]] = []
+    for name, kind in kinds.items():
+        levels += [(level_name, name, level_name) for level_name in level_names(kind)]
     columns: list[tuple[str, str, str | None]] = [
         (str(kind.reading.column), name, None)
         for name, kind in kinds.items()

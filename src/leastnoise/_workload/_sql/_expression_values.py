@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from leastnoise._domain import (
@@ -441,7 +441,7 @@ class _Expression:
             return  # the values of the column are not days
         days = [time.date() for time in self._constants("TIMESTAMP")]
         numbers = {day.toordinal() for day in (*days, kind.start, kind.end)}
-        around = sorted({number + shift for number in numbers for shift in (-2, -1, 0, 1, 2)})
+        around = sorted({number + shift for number, shift in product(numbers, range(-2, 3))})
         for number in around:
             if dt.date.min.toordinal() <= number <= dt.date.max.toordinal():
                 day = dt.date.fromordinal(number)
@@ -582,12 +582,12 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
             (period_of((day - _EPOCH).days * 24, kind.by) - kind.first, day.isoformat())
             for day in days
         ]
-    hours = [f"{day.isoformat()} {hour:02}" for day in days for hour in range(24)]
-    return "TIMESTAMP", [
-        (cell, f"{hour}:{end}")
-        for cell, hour in enumerate(hours)
-        for end in ("00:00", "59:59.999999")
-    ]
+    times = []
+    for cell, (day, hour) in enumerate(product(days, range(24))):
+        start = f"{day.isoformat()} {hour:02}"
+        times.append((cell, f"{start}:00:00"))
+        times.append((cell, f"{start}:59:59.999999"))
+    return "TIMESTAMP", times
 
 
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:

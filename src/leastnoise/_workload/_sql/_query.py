@@ -96,16 +96,11 @@ def check_query(statement: Statement) -> None:
     for selection in statement.selections:
         selection.check_size()
         count = sum(count_groups(selection, grouping) for grouping in selection.sets)
-        names = [
-            name(number)
-            for number in range(len(selection.aggregates))
-            for name in (answer_column, low_column, high_column)
-        ]
-        names += [
-            name(number)
-            for number in range(len(selection.combinations))
-            for name in (combination_low_column, combination_high_column)
-        ]
+        names = []
+        for number in range(len(selection.aggregates)):
+            names += [answer_column(number), low_column(number), high_column(number)]
+        for number in range(len(selection.combinations)):
+            names += [combination_low_column(number), combination_high_column(number)]
         answers.append(dict.fromkeys(names, np.zeros(count)))
     run_query(statement, answers)
 

@@ -8,7 +8,7 @@ and LIMIT.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from typing import Any
 
 from leastnoise._domain import Bins, Categories, Dates, Edges
@@ -300,7 +300,7 @@ class SelectionReader:
         for element in elements:
             with self.faults.collect(element):
                 more_sets = self._sets_of(element)
-                sets = [tuple(dict.fromkeys((*old, *more))) for old in sets for more in more_sets]
+                sets = [_union(old, more) for old, more in product(sets, more_sets)]
         if len(sets) > 1 and self._joint_groups:
             first = next(iter(self._joint_groups.values()))
             self.faults.add(
@@ -1127,6 +1127,11 @@ def _without_function(window: Node, exp: Any) -> Node:
     return copy
 
 
+def _union(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    """Return the members of two grouping sets, each once."""
+    return tuple(dict.fromkeys((*first, *second)))
+
+
 def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Return ROLLUP's grouping sets: all columns, all columns but the last, ..."""
     return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
@@ -1134,11 +1139,12 @@ def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Return the grouping sets of CUBE: every subset, the largest first."""
-    return [
-        tuple(chain.from_iterable(members))
-        for size in range(len(sets), -1, -1)
-        for members in combinations(sets, size)
-    ]
+    grouping_sets = []
+    for size in range(len(sets), -1, -1):
+        grouping_sets += [
+            tuple(chain.from_iterable(members)) for members in combinations(sets, size)
+        ]
+    return grouping_sets
 
 
 def _table(number: int) -> Node:

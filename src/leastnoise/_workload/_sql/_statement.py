@@ -121,7 +121,8 @@ def place_groups(
     cell_of = _cell_of_parts(kind)
     published = _published_groups(kind, keys, counted_parts)
     names = {parts.null: "null", parts.outside: "outside"}
-    needs = {names[part] for group in published.values() for part in group if part not in cell_of}
+    parts_used = chain.from_iterable(published.values())
+    needs = {names[part] for part in parts_used if part not in cell_of}
     if kind.complete:
         needs = set()  # these parts are declared to be empty
     if kind.null_cell is not None and kind.null_cell == kind.outside_cell:
@@ -196,7 +197,7 @@ def _with_shared_cell(
         for key, group in published.items()
         if parts.null in group or parts.outside in group
     }
-    shared = [part for group in sharing.values() for part in group if part >= parts.regular]
+    shared = [part for part in chain.from_iterable(sharing.values()) if part >= parts.regular]
     if not shared or (len(sharing) == 1 and len(shared) == 2):
         return published, False
     if len(shared) == 1 or any(_is_required(key, sharing[key], parts) for key in sharing):
