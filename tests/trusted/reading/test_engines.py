@@ -246,6 +246,25 @@ def test_engine_tables_and_sums_have_equal_counts(engine):
     assert counts(engine, domain, tables) == (expected, True)
 
 
+def test_engine_counts_tables_of_a_large_domain_in_several_sets(engine):
+    """The joint table has more than 2^17 cells, so that the rows are grouped by several sets."""
+    large = {"n": ln.Integers(0, 599), "x": ln.Integers(0, 399)}
+    small = {"b": KINDS[4], "t": KINDS[8]}
+    domain = ln.Domain(large | small, measures={"pay": MEASURES[0]})
+    names = [("n", "b"), ("x", "t"), ("x",), ("b",), ("t",)]
+    tables = {None: [*names, ()], "pay": names[:2]}
+    expected, _ = counts(ARROW, domain, tables)
+
+    module = sys.modules["leastnoise._trusted.reading._engine"]
+    with mock.patch.object(
+        module, "_marginals_query", wraps=module._marginals_query
+    ) as marginals_query:
+        assert counts(engine, domain, tables) == (expected, True)
+    sets_by_query = [len(call.args[1]) for call in marginals_query.call_args_list]
+    # In Spark, a query has one set.
+    assert sets_by_query == ([2] if isinstance(engine, ln.DatabaseTable) else [1, 1])
+
+
 def kept_rows(unit, most, key, domain, bound=None):
     """Return the rows that count, with their cells and amounts, by a plain loop."""
     columns = [
