@@ -39,8 +39,8 @@ from leastnoise._trusted.linop import (
     Toeplitz,
     Total,
     Tree,
-    along,
     apply,
+    apply_along_axis,
     apply_transpose,
     array_from_json,
     array_to_json,
@@ -79,7 +79,7 @@ def test_applies_exactly_along_the_first_axis(case, shape):
     np.testing.assert_array_equal(forward, np.tensordot(reference, x, axes=(1, 0)))
     np.testing.assert_array_equal(backward, np.tensordot(reference.T, y, axes=(1, 0)))
     if shape == (3,):
-        np.testing.assert_array_equal(along(apply, case.operator, x.T, 1), forward.T)
+        np.testing.assert_array_equal(apply_along_axis(apply, case.operator, x.T, 1), forward.T)
 
 
 @for_every_case
