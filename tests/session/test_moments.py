@@ -553,3 +553,7 @@ def test_unsuitable_requests_are_refused():
     tiny = ln.Measure("m", 0, Fraction(1, 10**60), Fraction(1, 10**61))
     with pytest.raises(ln.InputError, match="the product of the units of m and m must be"):
         DeviationProduct([tiny, tiny], [tiny])
+    least = ln.Measure("m", 0, Fraction(1, 10**49), Fraction(1, 10**50))
+    assert DeviationProduct([least, least], [least]).unit == Fraction(1, 10**100)
+    largest = ln.Measure("m", 0, 10**51, 10**50)
+    assert DeviationProduct([largest, largest], [largest]).unit == 10**100

@@ -117,6 +117,13 @@ def test_epsilon_delta_ledger_adds_up_mu_squared(tmp_path):
     assert len(approx.entries()) == 4
 
 
+def test_message_says_that_nothing_is_left_of_an_approximate_budget(tmp_path):
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(approx, approx.left().epsilon)
+    with pytest.raises(BudgetError, match="for the data set 'a' nothing is left"):
+        take(approx, "1e-3")
+
+
 def test_large_pure_release_leaves_epsilon_only(tmp_path):
     approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(approx, "1/2")

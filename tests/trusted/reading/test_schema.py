@@ -110,15 +110,15 @@ def test_not_null_database_columns_are_complete(tmp_path, monkeypatch):
 DOMAIN = ln.Domain(
     sex=["F", "M"],
     year=ln.Integers(2023, 2024, null="other"),
-    region=ln.Categories(["01", "a b"], null="other", outside="other"),
+    region=ln.Categories(["01", "a b/ö"], null="other", outside="other"),
 )
 
 
 def partitioned(folder, ending):
-    """Write folders of two columns, with an escaped blank and rows without a year."""
+    """Write folders of two columns, with escaped characters and rows without a year."""
     for year, region, sexes in (
         ("2023", "01", "FM"),
-        ("2024", "a%20b", "F"),
+        ("2024", "a%20b%2F%c3%B6", "F"),
         ("__HIVE_DEFAULT_PARTITION__", "02", "M"),
     ):
         below = folder / f"year={year}" / f"region={region}"
