@@ -12,7 +12,7 @@ from leastnoise._domain import Coded, Domain, Measure, PerCellBound
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters_by_name
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Prefix, Tree, dense
-from leastnoise._trusted.measurements import Block, Factor, Limits, _sensitivity, cost
+from leastnoise._trusted.measurements import Block, Factor, Limits, _overlap, _sensitivity, cost
 from trusted.measurements.brute import claimed, worst
 from trusted.measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
 
@@ -184,6 +184,25 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact():
     gram = matrix.astype(object).T @ matrix.astype(object)
     (exact,) = parameters_by_name(cost(plan)).values()
     assert exact * 2 == int(np.maximum(gram, 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [("MOST_CELLS", 2), ("_MOST_ENTRIES", 8), ("_EXACT_INT", 20), ("_EXACT_FLOAT", 8)],
+)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_cost_of_too_large_matrices_ignores_the_cell_bound(limit, value, neighbours, monkeypatch):
+    """Without the inner products of columns, the cost is that of rows in any cells."""
+    matrix = np.array([[3, 1, 0], [2, -1, 1], [0, 1, 2]])
+    measured = [Block((Factor(("b",), Dense(matrix)),), Fraction(1))]
+    bounded = within(measured, 3, PerCellBound(1, "b"), neighbours=neighbours)
+    unbounded = within(measured, 3, None, neighbours=neighbours)
+    assert claimed(bounded) < claimed(unbounded)
+
+    monkeypatch.setattr(_overlap, limit, value)
+    for cached in (_overlap._squared_change_bound, _overlap._factor_products):
+        monkeypatch.setattr(_overlap, cached.__name__, cached.__wrapped__)
+    assert claimed(bounded) == claimed(unbounded) >= worst(bounded) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

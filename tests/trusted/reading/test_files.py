@@ -418,6 +418,12 @@ def test_days_of_old_parquet_time_stamps_are_read_beyond_64_bits_of_nanoseconds(
     assert encoded_rows(read(tmp_path / "x.parquet", years)) == [(100,), (526,), (1000,)]
 
 
+def test_layout_of_csv_files_is_refused_for_other_files(tmp_path):
+    pq.write_table(pa.table({"sex": ["F"]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"delimiter, encoding and header are about CSV files"):
+        read(CSV(tmp_path / "x.parquet", delimiter=";"), DOMAIN)
+
+
 def test_a_file_cut_short(tmp_path):
     packed = gzip.compress(
         b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode()
