@@ -111,7 +111,7 @@ def test_one_command_finds_categories_and_releases(visits, run):
     ids=["again", "resume"],
 )
 def test_killed_category_search_is_finished_by_either_command(visits, start, run, command):
-    """tests/session/test_categories.py stops the search at other steps."""
+    # tests/session/test_categories.py stops the search at other steps.
     run_until_stopped(
         start,
         "change(finish, 'write_categories', before=die)",

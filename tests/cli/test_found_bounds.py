@@ -73,7 +73,7 @@ def test_plan_shows_rule_share_and_error_of_bounds(visits, run):
     ids=["again", "resume"],
 )
 def test_killed_search_for_bounds_is_finished_by_either_command(visits, start, run, command):
-    """tests/session/test_found_bounds.py stops the search at other steps."""
+    # tests/session/test_found_bounds.py stops the search at other steps.
     kill = "change(finish, 'write_bounds', before=die)"
     run_until_stopped(start, kill, "release", "spec.toml", "--out", "out")
     ledger = Ledger.open("visits.ledger")

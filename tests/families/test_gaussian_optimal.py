@@ -61,11 +61,10 @@ def test_structured_spectra_match_the_plain_one(gram):
     if gram.is_symmetric_under_reversal:
         weights += weights[::-1]
     expected, vectors = optimal._full_spectrum(gram.dense(), weights)
-    for values, columns in [optimal._spectrum(gram)(weights)] + (
-        [optimal._symmetric_spectrum(gram.dense(), weights)]
-        if gram.is_symmetric_under_reversal
-        else []
-    ):
+    spectra = [optimal._spectrum(gram)(weights)]
+    if gram.is_symmetric_under_reversal:
+        spectra.append(optimal._symmetric_spectrum(gram.dense(), weights))
+    for values, columns in spectra:
         np.testing.assert_allclose(
             (columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9
         )
@@ -143,7 +142,7 @@ def test_eigen_design_reaches_published_errors():
     )
 
 
-def test_an_eigen_design_of_low_rank():
+def test_eigen_design_of_a_total_has_one_row():
     total = optimal.fit_eigen_design(width_gram(5, 5), 2)
     assert strategy_rmse(width_gram(5, 5), total, 2) == pytest.approx(1)
     assert total.shape == (1, 5)

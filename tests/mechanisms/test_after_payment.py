@@ -23,66 +23,64 @@ SUMS = ("truncated_sums", "truncated_sums along the number", "truncated_sums by 
 ON_TWO = ("dawa",)
 
 
-def random_queries(random, name, size):
+def random_queries(rng, name, size):
     """Return a random query set along an attribute; for numbers also partial ranges."""
-    kind = random.choice(["identity", "prefix", "total", "all_ranges", "ranges", "ranges"])
+    kind = rng.choice(["identity", "prefix", "total", "all_ranges", "ranges", "ranges"])
     if kind == "ranges" and name == "number":
-        ends = np.sort(random.integers(0, size, (int(random.integers(1, 4)), 2)), axis=1)
+        ends = np.sort(rng.integers(0, size, (int(rng.integers(1, 4)), 2)), axis=1)
         return ln.ranges([(int(low), int(high)) for low, high in ends])
-    return (
-        "identity"
-        if kind == "ranges"
-        else "prefix"
-        if kind == "all_ranges" and size > 40
-        else str(kind)
-    )
+    if kind == "ranges":
+        return "identity"
+    if kind == "all_ranges" and size > 40:
+        return "prefix"
+    return str(kind)
 
 
-def random_plan(random, strategy):
-    """A plan of a mechanism by name, over a number and groups.
+def random_plan(rng, strategy):
+    """Return a plan of a named mechanism over a number and groups.
 
     Raises:
-        InputError: it does not answer what was drawn.
+        InputError: the mechanism does not answer the drawn queries.
     """
-    size = int(random.choice([2, 3, 7, 16, 40, 150]))
-    groups = int(random.choice([1, 2, 5, 12]))
+    size = int(rng.choice([2, 3, 7, 16, 40, 150]))
+    groups = int(rng.choice([1, 2, 5, 12]))
     measures = {"amount": ln.Measure("number", 0, size - 1)}
     domain = ln.Domain(
         number=ln.Integers(0, size - 1),
         group=[f"g{group}" for group in range(groups)],
         measures=measures,
     )
-    on_two = strategy in ON_TWO and random.random() < 0.5
+    on_two = strategy in ON_TWO and rng.random() < 0.5
     parts = []
-    for _ in range(int(random.integers(1, 4))):
-        along: dict[str, Any] = {"number": random_queries(random, "number", size)}
+    for _ in range(int(rng.integers(1, 4))):
+        along: dict[str, Any] = {"number": random_queries(rng, "number", size)}
         if strategy == SUMS[2]:
             along = {"group": "identity"}
-        elif (on_two or strategy == SUMS[0]) and random.random() < 0.7:
-            along["group"] = random_queries(random, "group", groups)
-        weight = random.choice(["1", "1/1000", "1000"])
+        elif (on_two or strategy == SUMS[0]) and rng.random() < 0.7:
+            along["group"] = random_queries(rng, "group", groups)
+        weight = rng.choice(["1", "1/1000", "1000"])
         parts.append(
             ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along)
         )
-    amount = str(random.choice(["1/100", "1/2", "1", "10"]))
+    amount = str(rng.choice(["1/100", "1/2", "1", "10"]))
     budgets: list[Budget] = [ln.PureDP(amount), ln.ZCDP(amount), ln.ApproxDP(amount, "1/100000")]
-    budget = budgets[0 if on_two else int(random.integers(3))]
-    privacy = Privacy(budget, neighbours=str(random.choice(["add_remove", "replace"])))
+    budget = budgets[0 if on_two else int(rng.integers(3))]
+    privacy = Privacy(budget, neighbours=str(rng.choice(["add_remove", "replace"])))
     return ln.plan(sum(parts[1:], parts[0]), privacy, strategy=strategy.split()[0], seconds=1)
 
 
-def random_table(random, domain, *, sums):
+def random_table(rng, domain, *, sums):
     """Return no, one, few or many rows: anywhere, all in one cell, or with a tail."""
     size = domain.kind("number").size
-    rows = int(random.choice([0, 1, 30, 3000]))
+    rows = int(rng.choice([0, 1, 30, 3000]))
     numbers = [
-        random.integers(0, size, rows),
-        np.full(rows, random.integers(size)),
-        np.minimum(random.geometric(0.2, rows) - 1, size - 1),
-    ][int(random.integers(3))]
+        rng.integers(0, size, rows),
+        np.full(rows, rng.integers(size)),
+        np.minimum(rng.geometric(0.2, rows) - 1, size - 1),
+    ][int(rng.integers(3))]
     codes: dict[str, Any] = {
         "number": numbers.astype(np.int32),
-        "group": random.integers(0, domain.kind("group").size, rows),
+        "group": rng.integers(0, domain.kind("group").size, rows),
     }
     # A row in the hidden cell can have any value; here it has the largest.
     amounts = np.minimum(numbers, domain.kind("number").published - 1).astype(np.int64)
@@ -93,17 +91,18 @@ def random_table(random, domain, *, sums):
 def test_paid_release_is_always_written(monkeypatch, strategy):
     released = 0
     for seed in range(10):
-        if seed == 1:  # one beside what a search finds for the data that have no structure
+        # Only the first seed runs the slow search for a reference plan.
+        if seed == 1:
             without_a_search(monkeypatch)
-        random = np.random.default_rng([seed, len(strategy)])
+        rng = np.random.default_rng([seed, len(strategy)])
         try:
-            plan = random_plan(random, strategy)
+            plan = random_plan(rng, strategy)
         except InputError:
             continue
-        run = mechanism_of(plan).prepare(plan)  # the last that may refuse
+        run = mechanism_of(plan).prepare(plan)  # the last call that may refuse the plan
         series = UnpaidSeries(
             release_contract(plan),
-            random_table(random, plan.domain, sums=strategy in SUMS),
+            random_table(rng, plan.domain, sums=strategy in SUMS),
             SeededEntropy(seed),
         )
         estimator = run(series).estimator()

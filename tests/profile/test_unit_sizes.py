@@ -138,9 +138,12 @@ def test_profile_with_units_is_paid_once_and_resumed(tmp_path, monkeypatch):
     def run():
         return ln.profile(source, epsilon=1, total=2, out=tmp_path / "p", unit="patient_id")
 
+    def stop(*_, **__):
+        raise InterruptedError
+
     with monkeypatch.context() as patch:
-        patch.setattr("leastnoise._profile._run.run_spec", None)
-        with pytest.raises(TypeError):
+        patch.setattr("leastnoise._profile._run.run_spec", stop)
+        with pytest.raises(InterruptedError):
             run()
     first = (tmp_path / "p" / "unit-sizes" / "manifest.json").read_bytes()
     profile = run()

@@ -85,7 +85,7 @@ def test_single_product_has_a_weight_for_every_query():
     assert total(workload, "workload") < total(workload, "workload_even")
 
 
-def test_auto_leaves_them_out():
+def test_auto_tries_only_automatic_planners():
     tried = {
         candidate.strategy
         for candidate in try_strategies(tables((3, 4), [(0,), (1,)]), Privacy(PureDP(1)))

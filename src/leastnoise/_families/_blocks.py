@@ -203,7 +203,8 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
         coarse = (
             Gram(gram.size, gram.queries, weighted_ranges=gram.weighted_ranges).coarsen(width).array
         )
-        across += 0.0 if coarse is None else coarse
+        if coarse is not None:
+            across += coarse
     return BlockGram(identity, tuple(pairs), local, across)
 
 

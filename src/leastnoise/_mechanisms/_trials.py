@@ -141,12 +141,12 @@ class _Trials:
         deadline = self._deadline
         if request.own_seconds:
             deadline += _DEADLINE_FACTOR * request.own_seconds
-        needless = ""
+        needless_reason = ""
         if request.is_slow:
             gain = _NO_GAIN
             if request.least > self._seconds_left:
                 gain = _NO_GAIN_BEYOND_SECONDS
-            needless = self._results.reason_against(request.planner, request.noise, gain)
+            needless_reason = self._results.reason_against(request.planner, request.noise, gain)
         problem = PlanningProblem(
             self._workload,
             self._privacy,
@@ -154,7 +154,7 @@ class _Trials:
             seconds / planning_passes(self._workload),
         )
         return _Trial(
-            request, problem, Deadline(deadline, self._now), time.perf_counter(), needless
+            request, problem, Deadline(deadline, self._now), time.perf_counter(), needless_reason
         )
 
     def reason_to_skip(self, trial: "_Trial", *, try_all: bool) -> str:
@@ -162,11 +162,11 @@ class _Trials:
 
         Quick planners are always tried, unless they are special cases of other planners.
         """
-        reason = self._results.reason_to_skip(trial.planner, trial.problem.noise)
+        reason = self._results.reason_if_contained(trial.planner, trial.problem.noise)
         if reason or not trial.request.is_slow or self._results.best == math.inf:
             return reason
-        if trial.needless and not try_all:
-            return trial.needless
+        if trial.needless_reason and not try_all:
+            return trial.needless_reason
         if not trial.problem.seconds > 0 or trial.deadline.has_passed():
             return message(_NO_TIME, seconds=f"{self._seconds:g}")
         return ""
@@ -182,16 +182,16 @@ class _Trials:
         is_unsuited = isinstance(error, NotApplicable)
         if self._is_automatic and not is_unsuited:  # unsuited planners fail at once
             self._seconds_left -= planning_passes(self._workload) * trial.problem.seconds
-        needless = bool(trial.needless) and plan is not None
+        is_needless = bool(trial.needless_reason) and plan is not None
         if plan is not None:
-            self._results.add(noise, plan, is_needless=needless)
+            self._results.add(noise, plan, is_needless=is_needless)
             if self._has_many_tables:
                 contained = planner.contains(self._workload)
                 self._results.add_contained(planner, noise, contained)
         return replace(
             trial.without_plan("" if error is None else str(error)),
             plan=plan,
-            needless=needless,
+            needless=is_needless,
             unsuited=is_unsuited,
         )
 
@@ -205,14 +205,14 @@ class _Trial:
         problem: the public input of the planner.
         deadline: the time at which the planner must end.
         start: the time at which the trial began.
-        needless: the reason why it can gain almost nothing, or an empty text if it may gain more.
+        needless_reason: why it can gain almost nothing; an empty text if it may gain more.
     """
 
-    request: "TimeRequest"
+    request: TimeRequest
     problem: PlanningProblem
     deadline: Deadline
     start: float
-    needless: str
+    needless_reason: str
 
     @property
     def planner(self) -> Planner:
@@ -225,20 +225,20 @@ class _Trial:
         The returned candidate has the number of seconds that the search would need to end.
         """
         useful_seconds = 0.0
-        is_needless = reason and reason == self.needless
+        is_needless = reason and reason == self.needless_reason
         if not is_needless:
             most_seconds = self.planner.most_seconds(self.problem.workload, self.problem.norm)
             if self.deadline.ended or most_seconds > self.problem.seconds:
                 useful_seconds = most_seconds
         return Candidate(
-            self.planner.name,
-            self.problem.noise,
-            None,
-            reason,
-            time.perf_counter() - self.start,
-            useful_seconds,
-            bool(self.needless),
-            self.deadline.ended,
+            strategy=self.planner.name,
+            noise=self.problem.noise,
+            plan=None,
+            reason=reason,
+            seconds=time.perf_counter() - self.start,
+            useful_seconds=useful_seconds,
+            needless=bool(self.needless_reason),
+            ended=self.deadline.ended,
         )
 
 
@@ -307,7 +307,7 @@ class _ResultsSoFar:
         is_bounded = planner.has_independent_noise
         return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
-    def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
+    def reason_if_contained(self, planner: Planner, noise: Noise) -> str:
         """Return why a planner that another planner covers is skipped, or ""."""
         container = self.contained.get((planner.name, noise))
         if container is None:

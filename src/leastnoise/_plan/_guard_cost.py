@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +11,6 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     gaussian_mu_squared,
-    parameters_by_name,
     pure_mu_squared,
 )
 from leastnoise._trusted.check import exact_positive, refuse
@@ -41,7 +39,7 @@ def without_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
         return privacy.within(_without_guard_in_mu(privacy.budget, guard_share))
-    return _scale_budget(privacy, 1 - guard_share)
+    return privacy.scaled(1 - guard_share)
 
 
 def _without_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
@@ -110,7 +108,7 @@ def with_guard(privacy: Privacy, guard_share: Fraction | None) -> Privacy:
         return privacy
     if isinstance(privacy.budget, ApproxDP):
         return privacy.within(_with_guard_in_mu(privacy.budget, guard_share))
-    return _scale_budget(privacy, 1 / (1 - guard_share))
+    return privacy.scaled(1 / (1 - guard_share))
 
 
 def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
@@ -135,10 +133,3 @@ def _with_guard_in_mu(budget: ApproxDP, guard_share: Fraction) -> ApproxDP:
     if largest == 0:
         raise refuse("guard", str(guard_share), "a smaller share of a budget of epsilon and delta")
     return together(largest)
-
-
-def _scale_budget(privacy: Privacy, factor: Fraction | int) -> Privacy:
-    """Multiply the epsilon or rho of a privacy; delta is unchanged."""
-    name, number = next(iter(parameters_by_name(privacy.budget).items()))
-    # `replace` gets the fields by name.
-    return privacy.within(replace(privacy.budget, **{name: number * factor}))  # type: ignore[arg-type]

@@ -66,7 +66,7 @@ from leastnoise._trusted.check import Exact, InputError, message, one_of, refuse
 from leastnoise._workload import Workload, with_hidden_cells
 
 _MOST_DIGITS = 10  # the longest text of a size, because 10^10 exceeds the cells of any attribute
-_LEVELS = "marginals"
+_MARGINALS = "marginals"  # its tables can be combined with all public counts
 
 
 def per_cell(
@@ -254,9 +254,10 @@ def expected_seconds(
     """Estimate the CPU seconds of `plan_workload`; 0 if data-dependent."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest_privacy(privacy), search)
-    return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
-        workload, privacy, search
-    )
+    estimate_seconds = planning_seconds
+    if objective != "total":
+        estimate_seconds = OBJECTIVES[objective][1]
+    return estimate_seconds(workload, privacy, search)
 
 
 def _checked_arguments(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
@@ -345,11 +346,11 @@ def _plan_with_public_counts(
     try:
         return _with_public_counts(result, search.public)
     except UnsupportedQuery:
-        if search.strategy == _LEVELS:
+        if search.strategy == _MARGINALS:
             raise
         # Tables of cells can be combined with public counts of any groups.
         return _with_public_counts(
-            _plan_cached(workload, privacy, replace(search, strategy=_LEVELS), objective, level),
+            _plan_cached(workload, privacy, replace(search, strategy=_MARGINALS), objective, level),
             search.public,
         )
 

@@ -521,7 +521,8 @@ def _extend_block(block: Block, along_time: Factor, domain: Domain) -> Block:
     factors = [along_time]
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in along_time.attributes)
-        factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
+        if names:
+            factors.append(Factor(names, factor.operator, factor.row_weights))
     return replace(
         block,
         factors=tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))),

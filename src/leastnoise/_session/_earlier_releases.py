@@ -25,7 +25,7 @@ def check_earlier_payments(plan: Plan | SearchPlan, ledger: Ledger | None, datas
     """Raise InputError unless the ledger of the data paid for earlier releases.
 
     The ledger identifies the data: changed data must have another name and another ledger. A charge
-    that was entered by hand (``ledger enter``) is not accepted as payment, because it may be for
+    that was entered by hand (``ledger spent``) is not accepted as payment, because it may be for
     other data.
 
     Args:

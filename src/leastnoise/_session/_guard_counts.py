@@ -155,7 +155,8 @@ def guard_measurements(
     if isinstance(budget, ZCDP):
         noise = Noise.DISCRETE_GAUSSIAN
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
-    blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
+    if privacy.unit_column is not None:
+        blocks.append((Block((), Fraction(1), CUT), 1 / MOST_CUT))
     if attribute_count:
         by_column = Factor((ATTRIBUTE,), Identity(attribute_count))
         blocks.append((Block((by_column,), Fraction(1), LACKING), 1.0))

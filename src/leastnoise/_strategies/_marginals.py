@@ -54,9 +54,7 @@ _MOST_SPACES = 256  # maximum number of residual spaces that are weighted togeth
 _ADDED_BUDGET_SHARE = 0.15  # share of the budget that a new table gets
 _STEPS_PER_TABLE = 12  # descent steps after each added table
 _LEAST_RELATIVE_GAIN = 1e-3  # least relative gain for which a table is added or a search continues
-# Maximum number of orbits whose groups get separate weights; columns of more cells are not added
-# up.
-_MOST_ORBITS = 2**12
+_MOST_ORBITS = 2**12  # maximum number of orbits whose groups get separate weights
 _MOST_CELLS = 2**16  # maximum number of cells of the attribute with levels
 _GROUP_GAIN = 0.01  # least relative gain of squared error for which groups get separate weights
 _FIRST_STEPS = 30  # steps of the descent from each start
@@ -91,12 +89,12 @@ class _LevelTables:
         """
         total = 0.0
         gain = np.zeros(len(squared_weights))
-        for level_weights, table_information in self.space_terms:
+        for importance, precision in self.space_terms:
             error, slopes = self.levels.orbits.error(
-                (table_information @ squared_weights).tolist(), level_weights.tolist()
+                (precision @ squared_weights).tolist(), importance.tolist()
             )
             total = total + error
-            gain = gain + table_information.T @ [slope.sum() for slope in slopes]
+            gain = gain + precision.T @ [slope.sum() for slope in slopes]
         return total, gain
 
 
@@ -229,12 +227,11 @@ class _GroupWeights:
         # For every space, two arrays: the importance of the levels, and the precision that each
         # table adds to its level at privacy cost 1.
         self.information = []
-        for level_weights, table_information in tables.space_terms:
-            precision = [
-                (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
-                for tables in self.tables
+        for importance, precision in tables.space_terms:
+            precision_by_level = [
+                (precision[:, tables] / cost[tables] ** 2).sum(axis=0) for tables in self.tables
             ]
-            self.information.append((level_weights.tolist(), precision))
+            self.information.append((importance.tolist(), precision_by_level))
 
     def divide_budget(
         self, point: FloatArray
@@ -261,17 +258,15 @@ class _GroupWeights:
         total = 0.0
         slopes = [np.zeros_like(spending) for spending in spent]
         finer = len(self.numbers) - len(spent)
-        for level_weights, table_information in self.information:
+        for importance, precision in self.information:
             precisions = [
-                spending @ tells for spending, tells in zip(spent, table_information, strict=True)
+                spending @ tells for spending, tells in zip(spent, precision, strict=True)
             ]
-            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], level_weights)
+            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], importance)
             total += error
             slopes = [
                 slope - np.outer(gain, tells)
-                for slope, gain, tells in zip(
-                    slopes, reversed(gains), table_information, strict=False
-                )
+                for slope, gain, tells in zip(slopes, reversed(gains), precision, strict=False)
             ]
         # Derivatives with respect to the budgets of a level, and to the shares.
         of_budget = np.zeros(0)

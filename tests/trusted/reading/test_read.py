@@ -94,7 +94,7 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
     ],
 )
 def test_every_source_has_the_same_cells(everything, domain, expected):
-    """`test_encode` checks what each policy does to a value."""
+    # `test_encode` checks what each policy does to a value.
     (name,) = domain.names
     assert sorted(open_content(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 
@@ -109,7 +109,7 @@ def test_large_integers_are_distinguished(everything):
     ]
 
 
-def test_time_stamps(everything):
+def test_time_stamps_match_categories_except_in_files_of_lines(everything):
     # A CSV file has the texts of its writer, here ISO 8601 with a T and microseconds.
     stamps = open_content(
         read(

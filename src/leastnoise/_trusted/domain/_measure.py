@@ -176,7 +176,8 @@ class Measure:
             unit = []
         else:
             unit = [f"unit={exact_python_source(self.unit)}"]
-        unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        if self.reading != READ_AS_IT_IS:
+            unit.append(f"reading={self.reading!r}")
         bounds = [exact_python_source(self.low), exact_python_source(self.high)]
         return f"{type(self).__name__}({', '.join([repr(self.column), *bounds, *unit])})"
 

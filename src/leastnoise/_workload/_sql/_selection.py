@@ -339,7 +339,8 @@ class SelectionReader:
                     index = self._group_index(part, part.sql("duckdb"), part)
                     if index is None or index in sets[0]:
                         continue
-                    self._hidden_groups |= {index} if index >= known else set()
+                    if index >= known:
+                        self._hidden_groups.add(index)
                     sets = [(*sets[0], index)]
                 self._query_terms.append(term)
         return sets

@@ -35,6 +35,12 @@ Key = tuple[object, ...]
 
 OTHER = "other"  # the cell that nulls and values outside the domain may share
 _MOST_GROUPS = 200_000  # maximum number of groups of a statement, because each group is listed
+SPREADS = ("std_dev", "std_dev_sample", "variance", "variance_sample")
+"""The kinds of aggregates that are computed from variances; the divisor of the sample is n - 1."""
+OF_PAIRS = ("correlation", "covariance", "covariance_sample", "r2")
+"""The kinds of aggregates that are computed from correlations of two measures."""
+OF_LINES = ("slope", "intercept")
+"""The kinds of aggregates that are computed from a regression of one measure on another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +50,6 @@ class GroupColumn:
     name: str
     attribute: str
     keys: tuple[object, ...]
-
-
-SPREADS = ("std_dev", "std_dev_sample", "variance", "variance_sample")
-"""The kinds of aggregates that are computed from variances; the divisor of the sample is n - 1."""
-
-
-OF_PAIRS = ("correlation", "covariance", "covariance_sample", "r2")
-"""The kinds of aggregates that are computed from correlations of two measures."""
-OF_LINES = ("slope", "intercept")
-"""The kinds of aggregates that are computed from a regression of one measure on another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,8 @@ def place_groups(
         needs = set()  # these parts are declared to be empty
     if kind.null_cell is not None and kind.null_cell == kind.outside_cell:
         published, is_apart = _with_shared_cell(published, parts)
-        needs |= {"null"} if is_apart else set()
+        if is_apart:
+            needs.add("null")
     if needs:
         return Placement((), frozenset(needs))
     groups = []
@@ -337,11 +334,10 @@ class Selection:
     ) -> Workload:
         """Return the workload of one aggregate, for given query sets."""
         kind = aggregate.kind
-        attribute_or_measure = aggregate.of
         if kind == "mean":
-            return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
+            return mean_queries(self.domain, aggregate.of, by=sets, weight=weight)
         if kind in SPREADS:
-            return variance_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
+            return variance_queries(self.domain, aggregate.of, by=sets, weight=weight)
         if kind in OF_PAIRS or kind == "complete_rows":
             pair = in_domain_order(self.domain, (aggregate.of, aggregate.on))
             of_pair = correlation_queries(self.domain, pair, by=sets, weight=weight)
@@ -354,17 +350,17 @@ class Selection:
             )
         if kind == "quantile":
             return quantile_queries(
-                self.domain, attribute_or_measure, [aggregate.share], by=sets, weight=weight
+                self.domain, aggregate.of, [aggregate.share], by=sets, weight=weight
             )
         if kind in ("sum", "weighted"):
-            sums = queries(self.domain, sets, sum=attribute_or_measure, weight=weight)
+            sums = queries(self.domain, sets, sum=aggregate.of, weight=weight)
             if kind == "weighted":
                 return sums.weighted_by(aggregate.weight)
             return sums
         return queries(
             self.domain,
             sets,
-            count=attribute_or_measure if kind == "values" else kind,
+            count=aggregate.of if kind == "values" else kind,
             of_unit=self.of_unit if kind == "units" else (),
             weight=weight,
         )
@@ -473,7 +469,8 @@ class Statement:
         distinct: list[Selection] = []
         for selection in self.selections:
             plain = replace(selection, combinations=())
-            distinct += [] if plain in distinct else [plain]
+            if plain not in distinct:
+                distinct.append(plain)
         return together(
             [
                 selection.aggregate_workload(aggregate, grouping, weight)

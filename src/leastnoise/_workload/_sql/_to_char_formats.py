@@ -71,10 +71,12 @@ def formatted_time(call: Node) -> Node:
         if text is not None:
             plain += text
             continue
-        parts += [_time_text(call, plain)] if plain else []
+        if plain:
+            parts.append(_time_text(call, plain))
         parts.append(_formatted_by_functions(call, match))
         plain = ""
-    parts += [_time_text(call, plain)] if plain or not parts else []
+    if plain or not parts:
+        parts.append(_time_text(call, plain))
     result = parts[0]
     for part in parts[1:]:
         result = exp.DPipe(this=result, expression=part, safe=True)

@@ -262,7 +262,8 @@ class Kind(ABC):
             for key, value in (("null", self.null), ("outside", self.outside))
             if value != "drop"
         ]
-        arguments += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        if self.reading != READ_AS_IT_IS:
+            arguments.append(f"reading={self.reading!r}")
         arguments += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
         arguments += (
             [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
