@@ -167,7 +167,7 @@ def read_planned_table(path: Path) -> PlannedTable:
 
 
 def _read_count(text: str, location: str) -> int | None:
-    """Parse a count of a planned table; None for an empty text."""
+    """Parse the count of a cell; None for the empty text of a suppressed cell."""
     if not text:
         return None
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

@@ -6,7 +6,7 @@ import math
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import covariance_by_measure, evaluate_plan
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms import noise_kinds
+from leastnoise._mechanisms import noises_to_plan
 from leastnoise._strategies import PLANNERS, PlanningProblem
 from leastnoise._trusted.accounting import Privacy, covers
 from leastnoise._workload import Workload, queries
@@ -16,7 +16,7 @@ def proposal(name, workload, privacy, noise=None):
     """Return the strategy of a planner, by default for the usual noise of the budget."""
     full_privacy = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     return PLANNERS[name].strategy(
-        PlanningProblem(workload, full_privacy, noise or noise_kinds(full_privacy)[0])
+        PlanningProblem(workload, full_privacy, noise or noises_to_plan(full_privacy)[0])
     )
 
 
@@ -27,7 +27,7 @@ def plan_of(name, workload, privacy):
     plan = evaluate_plan(
         workload,
         fit_noise_scales(
-            workload.domain, full_privacy, noise_kinds(full_privacy)[0], strategy.blocks
+            workload.domain, full_privacy, noises_to_plan(full_privacy)[0], strategy.blocks
         ),
         name,
         details=strategy.details,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._mechanisms import noise_kinds
+from leastnoise._mechanisms import noises_to_plan
 from leastnoise._planning import plan
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
@@ -126,7 +126,7 @@ def test_long_attribute_is_planned_on_runs_of_ranges(budget):
         "gaussian_optimum",
         "haar",
     ):
-        if noise_kinds(Privacy(budget))[0].norm in PLANNERS[name].norms:
+        if noises_to_plan(Privacy(budget))[0].norm in PLANNERS[name].norms:
             errors = [
                 plan(workload, budget, strategy=name).expected_error() for workload in (long, short)
             ]

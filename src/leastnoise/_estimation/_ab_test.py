@@ -41,7 +41,7 @@ from leastnoise._estimation._comparisons import (
 from leastnoise._estimation._joint_intervals import (
     joint_multiplier,
     simulate_answers,
-    simulate_samples,
+    simulate_sampling_errors,
 )
 from leastnoise._estimation._least_squares import Estimate
 from leastnoise._frames import Columns, grouped_columns
@@ -298,8 +298,10 @@ def _joint_multipliers(
         ratios = []
         for number, effect in enumerate(effects):
             treatment, control = effect.pair.errors_of_sides(answers)
-            treatment = treatment + simulate_samples(np.sqrt(effect.variances[0]), number + 1)
-            control = control + simulate_samples(np.sqrt(effect.variances[1]), 0)
+            treatment = treatment + simulate_sampling_errors(
+                np.sqrt(effect.variances[0]), number + 1
+            )
+            control = control + simulate_sampling_errors(np.sqrt(effect.variances[1]), 0)
             differences.append(treatment - control)
             control_mean = effect.pair.second.estimated
             ratios.append(ratio_errors(control_mean, effect.ratio, treatment, control))

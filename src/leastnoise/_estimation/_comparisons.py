@@ -875,13 +875,13 @@ def _estimate_selected_rows(
     names = axes_of(domain, quotient.numerator, quotient.denominator)
     multiplier = interval_multiplier(estimate.observation.measurements.noise, level)
     side = estimate_compared_quantity(estimate, quantity, quotient, names, multiplier)
-    return _with_group_axes(side, names, groups)
+    return _without_selection_axes(side, names, groups)
 
 
-def _with_group_axes(
+def _without_selection_axes(
     quantity: ComparedQuantity, names: tuple[str, ...], groups: Mapping[str, QuerySet]
 ) -> ComparedQuantity:
-    """Return a compared quantity without the axes of selected attributes."""
+    """Return a compared quantity with only the axes of ``groups``."""
     group_axes = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [quantity.estimated.value.shape[axis] for axis in group_axes]
     reshaped = quantity.estimated._replace(

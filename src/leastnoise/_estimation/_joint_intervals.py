@@ -61,14 +61,14 @@ def simulate_answers(
     return errors
 
 
-def simulate_samples(stds: FloatArray, sample_number: int) -> FloatArray:
-    """Return simulated sampling errors, shape (draws, *stds.shape).
+def simulate_sampling_errors(stds: FloatArray, sample_index: int) -> FloatArray:
+    """Return draws of a sample's errors, shape (draws, *stds.shape).
 
     Args:
         stds: the standard errors of the sample.
-        sample_number: the number of the sample; errors of other samples are independent.
+        sample_index: names the sample; the errors of two samples are independent.
     """
-    generator = np.random.default_rng([_SEED, sample_number])
+    generator = np.random.default_rng([_SEED, sample_index])
     return np.asarray(generator.standard_normal((DRAWS, *stds.shape)) * stds)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leastnoise._mechanisms._candidates import Candidate, StrategyComparison, with_best_lower_bounds
 from leastnoise._mechanisms._high_errors import tables_with_high_error
-from leastnoise._mechanisms._planning_time import noise_kinds, planning_seconds, time_requests
+from leastnoise._mechanisms._planning_time import noises_to_plan, planning_seconds, time_requests
 from leastnoise._mechanisms._proposed_plan import memory_error_reason, reweight_plan, search_again
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._mechanisms._strategy_choice import MOST_BUDGET, choose_plan

@@ -35,7 +35,7 @@ from leastnoise._estimation import (
 )
 from leastnoise._families import Gram, gram_of, sum_grams
 from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
-from leastnoise._mechanisms._planning_time import noise_kinds
+from leastnoise._mechanisms._planning_time import noises_to_plan
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -379,7 +379,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
     else:
         shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
     adaptive_steps = tuple(Step(name, remaining.scaled(share)) for name, share in shares.items())
-    noise = noise_kinds(privacy)[0]
+    noise = noises_to_plan(privacy)[0]
     if not test_epsilon:
         return AdaptiveDetails(noise=noise, steps=adaptive_steps, attributes=tuple(attributes))
     cases = StepChoice(
@@ -403,7 +403,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
     """
     attributes = attributes_of(plan.workload, plan.privacy, plan.strategy)
     require_details(plan, plan_details(attributes, plan.privacy, plan.strategy))
-    return DawaSetting(plan, attributes, noise_kinds(plan.privacy)[0])
+    return DawaSetting(plan, attributes, noises_to_plan(plan.privacy)[0])
 
 
 # --- one attribute --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from leastnoise._error import lower_bound
 from leastnoise._families import partition_groups
-from leastnoise._mechanisms._planning_time import noise_kinds, planning_seconds
+from leastnoise._mechanisms._planning_time import noises_to_plan, planning_seconds
 from leastnoise._mechanisms._search import Search
 from leastnoise._mechanisms._strategy_choice import choose_plan
 from leastnoise._plan import Plan
@@ -36,7 +36,8 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         single_workload = Workload(plan.domain, (product,))
         least = min(
-            lower_bound(single_workload, even_budget, noise) for noise in noise_kinds(even_budget)
+            lower_bound(single_workload, even_budget, noise)
+            for noise in noises_to_plan(even_budget)
         ) / (product.importance * product.rows)
         # If neighbours replace rows, the total is public, and its least error is 0.
         is_in_doubt = table.rmse > _HIGH_ERROR_RATIO * math.sqrt(least) > 0

@@ -35,7 +35,7 @@ from leastnoise._estimation import (
     read_public,
 )
 from leastnoise._fitting import fit_noise_scales, rescale_noise
-from leastnoise._mechanisms._planning_time import noise_kinds
+from leastnoise._mechanisms._planning_time import noises_to_plan
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -420,7 +420,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
 
     read_combinations(plan.domain, plan.details.impossible)
     read_public(plan.domain, plan.details.public)
-    noise = noise_kinds(plan.privacy)[0]
+    noise = noises_to_plan(plan.privacy)[0]
     if setting.may_use_reference:
         noise = reference_measurements(plan).noise
     mu_squared = shared_mu_squared(plan.privacy, noise)
@@ -560,7 +560,7 @@ class Model(Mechanism):
             pairs,
         )
         if not setting.may_use_reference:
-            adaptive = replace(adaptive, noise=noise_kinds(privacy)[0])
+            adaptive = replace(adaptive, noise=noises_to_plan(privacy)[0])
         adaptive = replace(adaptive, mu_squared=shared_mu_squared(privacy, adaptive.noise))
         setting = replace(setting, plan=replace(setting.plan, adaptive=adaptive))
         remaining_measurements = rescale_plan(

@@ -23,8 +23,8 @@ _TIMES_TO_REACH_BOUND = 4
 _CHANCE_OF_OTHER_NOISE = 1 / 8  # probability that the best plan has the other kind of noise
 
 
-def noise_kinds(privacy: Privacy) -> tuple[Noise, ...]:
-    """Return the kinds of noise that a budget allows, the usual one first."""
+def noises_to_plan(privacy: Privacy) -> tuple[Noise, ...]:
+    """Return the kinds of noise that planning tries, the usual one first."""
     kinds = NOISES[type(privacy.budget)]
     if kinds[0] is Noise.DISCRETE_GAUSSIAN:
         return kinds[:1]
@@ -82,7 +82,7 @@ def time_requests(workload: Workload, privacy: Privacy, seconds: float) -> list[
         seconds: CPU seconds that the automatic choice may take.
     """
     passes = planning_passes(workload)
-    noises = noise_kinds(privacy)
+    noises = noises_to_plan(privacy)
     requests: list[TimeRequest] = []
     for noise in noises:
         for planner in PLANNERS.values():
@@ -103,7 +103,7 @@ def requests_of(planner: Planner, privacy: Privacy) -> list[TimeRequest]:
     """Return one planner's requests by kind of noise, ignoring time limits."""
     return [
         TimeRequest(planner, noise, math.inf, math.inf, 1.0, is_slow=False)
-        for noise in noise_kinds(privacy)
+        for noise in noises_to_plan(privacy)
     ]
 
 
@@ -124,7 +124,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     if planner is None:
         return 0.0
     return planning_passes(workload) * sum(
-        planner.most_seconds(workload, noise.norm) for noise in noise_kinds(privacy)
+        planner.most_seconds(workload, noise.norm) for noise in noises_to_plan(privacy)
     )
 
 

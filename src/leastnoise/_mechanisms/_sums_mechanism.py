@@ -42,7 +42,7 @@ from leastnoise._estimation import (
     measured_by_group,
 )
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms._planning_time import noise_kinds
+from leastnoise._mechanisms._planning_time import noises_to_plan
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -235,7 +235,7 @@ class SumsSetting:
     @property
     def noise(self) -> Noise:
         """The kind of noise of all measurements."""
-        return noise_kinds(self.plan.privacy)[0]
+        return noises_to_plan(self.plan.privacy)[0]
 
     @property
     def candidates(self) -> IntArray:
@@ -266,7 +266,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
         )
     measure = workload.measures[0]
     attribute, edges = _attribute_and_amounts(workload, measure)
-    noise = noise_kinds(privacy)[0]
+    noise = noises_to_plan(privacy)[0]
     mu_squared = shared_mu_squared(privacy, noise)
     budget = shared_step_privacy(privacy, mu_squared).budget
     steps = tuple(

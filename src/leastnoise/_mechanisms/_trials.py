@@ -14,7 +14,7 @@ from leastnoise._families import NotApplicable
 from leastnoise._mechanisms._candidates import Candidate
 from leastnoise._mechanisms._planning_time import (
     TimeRequest,
-    noise_kinds,
+    noises_to_plan,
     planning_passes,
     requests_of,
     time_requests,
@@ -117,7 +117,7 @@ class _Trials:
         self._now = now
         self._is_automatic = strategy == "auto"
         self._has_many_tables = len(workload.products) > MANY_TABLES
-        self._results = _ResultsSoFar(noise_kinds(privacy))
+        self._results = _ResultsSoFar(noises_to_plan(privacy))
         self._seconds_left = math.inf
         self._deadline = math.inf
         if self._is_automatic:

@@ -34,7 +34,7 @@ from leastnoise._mechanisms import (
     MOST_BUDGET,
     Search,
     choose_plan,
-    noise_kinds,
+    noises_to_plan,
     planning_seconds,
     reweight_plan,
     search_again,
@@ -348,7 +348,7 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
         return 2 * first
-    norms = {noise.norm for noise in noise_kinds(privacy)}
+    norms = {noise.norm for noise in noises_to_plan(privacy)}
     # The best strategies are not known, so the estimate is for the strategies that may take
     # longest.
     seconds_of_planners = []
@@ -369,7 +369,7 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
     """
     automatic = [planner for planner in PLANNERS.values() if planner.automatic]
     enough = 0.0
-    for planner, noise in itertools.product(automatic, noise_kinds(privacy)):
+    for planner, noise in itertools.product(automatic, noises_to_plan(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
         if planner.is_near_best(workload) or (
             planner.relative_likelihood(workload) >= 1 and cost <= search.seconds / 2
@@ -643,7 +643,7 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     goals = table_goals(workload, privacy.level, search.comparisons)
     of_size_one = privacy.privacy(Fraction(1))
     squared_ratio = dual_bound(
-        equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
+        equalised_weights(workload, goals), goals, of_size_one, noises_to_plan(of_size_one)[0]
     )
     # No plan keeps all targets with less than the first size, and the best plan needs slightly
     # more.

@@ -26,7 +26,7 @@ from leastnoise._domain import (
     column_measures,
 )
 from leastnoise._error import measured_multiplier
-from leastnoise._mechanisms import noise_kinds
+from leastnoise._mechanisms import noises_to_plan
 from leastnoise._plan import LinearPlan, Plan
 from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import product_rounding
@@ -264,7 +264,7 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     pure = isinstance(plan.privacy.budget, PureDP)
     # If there are no measurements yet, assume the usual noise.
     noise = (
-        plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
+        plan.measurements.noise if isinstance(plan, LinearPlan) else noises_to_plan(plan.privacy)[0]
     )
     warnings = list[str]()
     if least:

@@ -376,19 +376,20 @@ def table_precisions(cell_counts: Sequence[float], importance: Sequence[float]) 
     return np.asarray(weights / weights.max())
 
 
-def bin_starts(cell_shares: FloatArray, least_share: float) -> IntArray:
-    """Return the starts of bins with at least the share ``least_share`` each.
+def bin_starts(cell_shares: FloatArray, target_share: float) -> IntArray:
+    """Return the starts of bins with about the share ``target_share`` or more.
 
-    With at least two cells, there are at least two bins.
+    A cell with at least this share closes the bin before it, and the last bin may have half the
+    share. With at least two cells, there are at least two bins.
     """
     starts = [0]
     share_in_run = 0.0
     for cell, share in enumerate(cell_shares.tolist()):
-        if share_in_run >= least_share or (share_in_run > 0 and share >= least_share):
+        if share_in_run >= target_share or (share_in_run > 0 and share >= target_share):
             starts.append(cell)
             share_in_run = 0.0
         share_in_run += share
-    if share_in_run < least_share / 2 and len(starts) > 1:
+    if share_in_run < target_share / 2 and len(starts) > 1:
         starts.pop()
     if len(starts) == 1 and len(cell_shares) > 1:
         before = np.cumsum(cell_shares)[:-1]

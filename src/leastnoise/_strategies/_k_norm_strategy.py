@@ -370,7 +370,9 @@ def _error_function(
         if block.measure is not None
     )
     # At the best split, the error of each part is proportional to its cost.
-    return _with_sums(errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2)
+    return _add_error_of_sums(
+        errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2
+    )
 
 
 def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
@@ -382,8 +384,11 @@ def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
     return hstack([csr_array(column) for column in columns], format="csr")
 
 
-def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
-    """Extend an error function by one more part, for all sums."""
+def _add_error_of_sums(errors: Errors, error_of_sums: float) -> Errors:
+    """Add the error of all sums, with one more squared weight, to ``errors``.
+
+    ``error_of_sums`` is the error at squared weight 1.
+    """
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
         """Return the total squared error with sums, and minus its gradient."""

@@ -132,11 +132,11 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
 def _error_estimator(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return a function from flags of products to a root of their squared error.
+    """Return a function that estimates the joint error of selected products.
 
-    The argument of the function has a flag for each product. Cells that are in the same queries are
-    merged first. The returned errors are powers of the errors, such that the results for two tables
-    can be added.
+    The argument of the function has a flag for each product, True for the selected ones. Cells that
+    are in the same queries are merged first. The returned errors are powers of the errors, such
+    that the results for two tables can be added.
     """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 

@@ -82,7 +82,7 @@ def leaves_out(product: Product) -> tuple[str, ...]:
 
 
 def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with a hidden cell for exactly the given attributes."""
+    """Return the domain in which only ``names`` have a cell for dropped values."""
     hidden = {*names}
     if hidden == {name for name in domain.names if domain.kind(name).hidden}:
         return domain

@@ -199,44 +199,46 @@ def largest_accepted(
     >>> largest_accepted(lambda number: number <= Fraction(1, 3), leading_bits=3)
     Fraction(5, 16)
     """
-    per_octave = 2 ** (leading_bits - 1)  # numbers from 2^n to 2^(n + 1)
+    steps_per_doubling = 2 ** (leading_bits - 1)  # numbers from 2^n to 2^(n + 1)
     if start is None:
         low = 0
-        step = per_octave
+        step = steps_per_doubling
     else:
-        low = _rank(start, per_octave)
+        low = _rank(start, steps_per_doubling)
         step = 1
     high = low
-    if accepts(_number_of_rank(low, per_octave)):
+    if accepts(_number_of_rank(low, steps_per_doubling)):
         high += step
-        while accepts(_number_of_rank(high, per_octave)):
+        while accepts(_number_of_rank(high, steps_per_doubling)):
             low = high
             step *= _STEP_GROWTH
             high += step
     else:
         low -= step
-        while not accepts(_number_of_rank(low, per_octave)):
+        while not accepts(_number_of_rank(low, steps_per_doubling)):
             high = low
             step *= _STEP_GROWTH
             low -= step
     while high - low > 1:
         middle = (low + high) // 2
-        if accepts(_number_of_rank(middle, per_octave)):
+        if accepts(_number_of_rank(middle, steps_per_doubling)):
             low = middle
         else:
             high = middle
-    return _number_of_rank(low, per_octave)
+    return _number_of_rank(low, steps_per_doubling)
 
 
-def _rank(number: Fraction, per_octave: int) -> int:
-    """Return the rank, rounded down, on a grid of ``per_octave`` per doubling."""
+def _rank(number: Fraction, steps_per_doubling: int) -> int:
+    """Return the rank, rounded down, on a grid of ``steps_per_doubling`` per doubling."""
     octave = number.numerator.bit_length() - number.denominator.bit_length()
     if number < Fraction(2) ** octave:
         octave -= 1
-    return octave * per_octave + int((number / Fraction(2) ** octave - 1) * per_octave)
+    return octave * steps_per_doubling + int(
+        (number / Fraction(2) ** octave - 1) * steps_per_doubling
+    )
 
 
-def _number_of_rank(rank: int, per_octave: int) -> Fraction:
-    """Return the grid number with a rank; the number 1 has the rank 0."""
-    octave, beyond = divmod(rank, per_octave)
-    return (1 + Fraction(beyond, per_octave)) * Fraction(2) ** octave
+def _number_of_rank(rank: int, steps_per_doubling: int) -> Fraction:
+    """Return a number on the grid by its rank; the number 1 has the rank 0."""
+    octave, beyond = divmod(rank, steps_per_doubling)
+    return (1 + Fraction(beyond, steps_per_doubling)) * Fraction(2) ** octave

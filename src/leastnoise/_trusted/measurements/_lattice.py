@@ -67,10 +67,11 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
 
 
 def count_tables_up_to(cells: int, largest_positive: int) -> WholeNumbers:
-    """Return the results of `count_tables` for many values of P and Q.
+    """Return numbers of tables for all positive totals P and negative totals Q.
 
-    With m = ``largest_positive``, P has all values up to m, and Q all values up to m / 2. The shape
-    is (m + 1, m // 2 + 1); the recurrence of J2 gives the array row by row.
+    These are the results of `count_tables`. With m = ``largest_positive``, P has all values up to
+    m, and Q all values up to m / 2. The shape is (m + 1, m // 2 + 1); the recurrence of J2 gives
+    the array row by row.
 
     >>> count_tables_up_to(2, 2).tolist()
     [[1, 2], [2, 3], [3, 4]]

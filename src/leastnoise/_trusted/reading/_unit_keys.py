@@ -437,12 +437,14 @@ def _keys_of_wholes(wholes: Array) -> Any:
     return array.cast(pa.large_string()).cast(pa.large_binary())
 
 
-def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashable | None]) -> Any:
-    """Return an Arrow array with the key of each byte string.
+def _keys_of_texts(
+    texts: Any, reading: Reading, key_of_value: Callable[[object], Hashable | None]
+) -> Any:
+    """Return the key of each text, as an Arrow array of byte strings.
 
     Texts that are their own keys stay unchanged. If the reading ignores blanks or capital letters,
-    all ASCII texts with blanks or capital letters are rewritten at once. The function ``key`` reads
-    all other texts one by one.
+    all ASCII texts with blanks or capital letters are rewritten at once. The function
+    ``key_of_value`` reads all other texts one by one.
     """
     import pyarrow.compute as pc
 
@@ -461,7 +463,7 @@ def _keys_of_texts(texts: Any, reading: Reading, key: Callable[[object], Hashabl
     if not one_by_one.any():
         return keys
     mask = _arrow_mask(one_by_one)
-    replacements = [key_bytes(key(value)) for value in texts.filter(mask).to_pylist()]
+    replacements = [key_bytes(key_of_value(value)) for value in texts.filter(mask).to_pylist()]
     return pc.replace_with_mask(keys, mask, _byte_strings(replacements))
 
 

@@ -20,7 +20,7 @@ from leastnoise._estimation import (
     join_observations,
 )
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms._planning_time import noise_kinds
+from leastnoise._mechanisms._planning_time import noises_to_plan
 from leastnoise._mechanisms._protocol import DataDependentFinding, Mechanism, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
@@ -85,7 +85,7 @@ class FlatOrNot(Mechanism):
             Step("look", privacy.scaled(LOOK).budget),
             Step("counts", privacy.scaled(1 - LOOK).budget),
         )
-        adaptive = AdaptiveDetails(noise=noise_kinds(privacy)[0], steps=steps)
+        adaptive = AdaptiveDetails(noise=noises_to_plan(privacy)[0], steps=steps)
         return AdaptivePlan(
             workload=workload, privacy=privacy, strategy=STRATEGY, adaptive=adaptive
         )
@@ -136,5 +136,5 @@ def measurements(plan: Plan, share: Fraction, *, is_flat: bool) -> Measurements:
         operator = Coarse(Identity(1), np.zeros(1, dtype=np.int64), size)
     block = Block((Factor((name,), operator),), Fraction(1))
     return fit_noise_scales(
-        plan.domain, plan.privacy.scaled(share), noise_kinds(plan.privacy)[0], [(block, 1.0)]
+        plan.domain, plan.privacy.scaled(share), noises_to_plan(plan.privacy)[0], [(block, 1.0)]
     )
