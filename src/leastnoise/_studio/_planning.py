@@ -129,8 +129,13 @@ class BackgroundProcess:
 class TableMargin(NamedTuple):
     """The expected margins of one table, in rows or in the unit of its measure.
 
-    ``share`` is the typical margin divided by the public size of the table. ``is_bound`` states
-    that ``largest`` is only an upper bound. ``product`` is the table.
+    Attributes:
+        typical: the typical margin of an answer.
+        largest: the largest margin of an answer, or an upper bound.
+        is_bound: whether ``largest`` is only an upper bound.
+        share: the typical margin divided by the public size of the table; None without a size.
+        target: whether the table meets its target; None without a target.
+        product: the queries of the table.
     """
 
     typical: float
