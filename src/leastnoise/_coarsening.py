@@ -219,12 +219,11 @@ def solve_tables(
         InputError: labels differ; a count is not a multiple of the base; the tables are too large;
             or no whole numbers agree with all tables.
     """
-    hidden = [
-        (table, labels, count)
-        for table in tables
-        for labels, count in table.counts.items()
-        if count is None or rule.base > 1
-    ]
+    hidden = []
+    for table in tables:
+        for labels, count in table.counts.items():
+            if count is None or rule.base > 1:
+                hidden.append((table, labels, count))
     if len(hidden) > MOST_HIDDEN_CELLS:
         raise InputError(
             f"At most {MOST_HIDDEN_CELLS:,} hidden cells can be computed together; got "

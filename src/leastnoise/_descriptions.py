@@ -267,9 +267,8 @@ def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | Non
     The result is None if there are no partitions with bounds, or if they have gaps or overlap.
     """
     has_bounds = all(
-        partition.get(end) is not None
+        partition.get("lowerBound") is not None and partition.get("upperBound") is not None
         for partition in partitions
-        for end in ("lowerBound", "upperBound")
     )
     if not partitions or not has_bounds:
         return None

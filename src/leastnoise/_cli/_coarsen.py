@@ -189,11 +189,12 @@ def _expected_margins(
 
 def _split_attributes(table: PlannedTable, total_label: str) -> frozenset[str]:
     """Return the attributes that have other labels than just the label of totals."""
-    return frozenset(
-        name
-        for position, name in enumerate(table.attributes)
-        if any(labels[position] != total_label for labels in table.counts)
-    )
+    names = set()
+    for position, name in enumerate(table.attributes):
+        labels = {labels_of_cell[position] for labels_of_cell in table.counts}
+        if labels - {total_label}:
+            names.add(name)
+    return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The commands are ``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain, combinations_with_replacement, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -800,7 +800,7 @@ def _answer_covariances(request: AnswerRequest) -> Answers:
     table = request.release.tables[request.options.covariances]
     matrix = request.release.covariance(request.options.covariances).tolist()
     names = table.cell_names()
-    pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
+    pairs = [*combinations_with_replacement(range(len(names)), 2)]
     rows = [
         {"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]}
         for first, second in pairs

@@ -173,9 +173,11 @@ class Gram:
             *np.zeros((2, 0), dtype=np.int64),
         )
         ends = (low, high + 1)
-        corners = [
-            (row, column, amounts if row is column else -amounts) for row in ends for column in ends
-        ]
+        corners = []
+        for row in ends:
+            for column in ends:
+                signed_amounts = amounts if row is column else -amounts
+                corners.append((row, column, signed_amounts))
         rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 

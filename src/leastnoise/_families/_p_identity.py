@@ -23,6 +23,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -53,11 +54,8 @@ _BELL_FALL = 2.1
 _BELL_HEIGHT = 0.9
 _REACHED_DISTANCE = 0.25
 _THINNED_DISTANCE = 1.1
-ENDS: tuple[Ends, ...] = tuple(
-    (before, after)
-    for before in (_REACHED_DISTANCE, _THINNED_DISTANCE)
-    for after in (_REACHED_DISTANCE, _THINNED_DISTANCE)
-)
+_END_DISTANCES = (_REACHED_DISTANCE, _THINNED_DISTANCE)
+ENDS: tuple[Ends, ...] = tuple(product(_END_DISTANCES, _END_DISTANCES))
 # Maximum number of entries of Theta for one product instead of one for each window.
 _MOST_DENSE_ENTRIES = 1 << 15
 # The structured gradient is faster with at least these rows, and at most these windows on a cell.
@@ -138,10 +136,11 @@ def bell_shapes(size: int) -> list[list[Shape]]:
         return [[(finest, 15.0, False)] for finest in (21.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
     finest = (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0)
-    return [
-        [(distance, ratio, above) for ratio in coarser for above in (False, True)]
-        for distance in finest
-    ]
+    shapes: list[list[Shape]] = []
+    for distance in finest:
+        coarser_bells = product(coarser, (False, True))
+        shapes.append([(distance, ratio, above) for ratio, above in coarser_bells])
+    return shapes
 
 
 def _random_starts(size: int) -> int:

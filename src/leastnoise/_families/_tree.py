@@ -216,14 +216,10 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             if branching <= 2 * size
         ]
     factors = (2, 3) if size <= 2**16 else (2,)
-    ratios = sorted(
-        {
-            factor * 2**power
-            for power in range(40)
-            for factor in factors
-            if factor * 2**power < 4 * size
-        }
-    )
+    multiples: set[int] = set()
+    for factor in factors:
+        multiples.update(factor * 2**power for power in range(40))
+    ratios = sorted(ratio for ratio in multiples if ratio < 4 * size)
     chains: list[tuple[int, ...]] = [(1,)]
     for depth in (1, 2, 3, 4):
         if depth > 1:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from leastnoise._spec import SourceColumn, SourceColumns
@@ -225,4 +225,4 @@ def number_edges(kind: str, *, has_years: bool = False) -> tuple[Fraction, ...]:
 
 def _log_edges(decades: range, steps: Sequence[str]) -> set[Fraction]:
     """Return the numbers step * 10^decade for all steps and decades."""
-    return {Fraction(step) * Fraction(10) ** decade for decade in decades for step in steps}
+    return {Fraction(step) * Fraction(10) ** decade for decade, step in product(decades, steps)}

@@ -121,11 +121,9 @@ def write_answers(
     """
     (directory / "answers").mkdir()
     entries = []
-    format_writers = [
-        make_writer(release, directory)
-        for name in release.options.formats
-        for make_writer in WRITERS.get(name, ())
-    ]
+    format_writers = []
+    for name in release.options.formats:
+        format_writers += [make_writer(release, directory) for make_writer in WRITERS.get(name, ())]
     with _open_formats(release.options.formats) as formats, BoundedThreadPool() as pool:
         write_tables = _write_single_tables
         if len(release.tables) > MOST_TABLE_FILES:

@@ -307,12 +307,10 @@ class Options:
         for name, texts_of_codes in self.labels.items():
             # A code of an attribute may look like the code of a language, such as "de".
             texts |= {f"labels {name} {code}": text for code, text in texts_of_codes.items()}
-        of_texts = [
-            language
-            for where, value in texts.items()
-            for _, translated in list_texts(value, where)
-            for language in translated
-        ]
+        of_texts: list[str] = []
+        for where, value in texts.items():
+            for _, translated in list_texts(value, where):
+                of_texts.extend(translated)
         first = [self.language] if self.language else []
         languages = tuple(dict.fromkeys([*first, *(self.languages or of_texts)])) or ("en",)
         check_languages(texts, languages)
@@ -810,11 +808,9 @@ def _level_keys(domain: Domain) -> dict[str, str]:
 
     A name that several attributes use for a level is left out.
     """
-    full_keys = [
-        (level, f"{name}:{level}")
-        for name in domain.names
-        for level in level_names(domain.kind(name))
-    ]
+    full_keys: list[tuple[str, str]] = []
+    for name in domain.names:
+        full_keys += [(level, f"{name}:{level}") for level in level_names(domain.kind(name))]
     counts = Counter(level for level, _ in full_keys)
     unique_levels = {level: key for level, key in full_keys if counts[level] == 1}
     return {key: key for _, key in full_keys} | unique_levels

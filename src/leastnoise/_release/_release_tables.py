@@ -860,12 +860,11 @@ class Tables(LazySequence[AnswerTable]):
 
         The non-negative or whole answers of these tables may differ from sums over other tables.
         """
-        return tuple(
-            product.name
-            for products, finest in self._products_by_measure.values()
-            if finest is None and len(products) > 1
-            for product in products
-        )
+        names: list[str] = []
+        for products, finest in self._products_by_measure.values():
+            if finest is None and len(products) > 1:
+                names += [product.name for product in products]
+        return tuple(names)
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
         """Return the table whose cells determine all tables by sums, or None."""

@@ -103,9 +103,9 @@ def read_sdmx_mapping(section: object) -> SdmxMapping:
 def check_sdmx_mapping(section: Mapping[str, Any], domain: Domain) -> None:
     """Raise if a mapping names attributes, labels or measures not in the domain."""
     mapping = read_sdmx_mapping(section)
-    levels = [
-        f"{name}:{level}" for name in domain.names for level in level_names(domain.kind(name))
-    ]
+    levels: list[str] = []
+    for name in domain.names:
+        levels += [f"{name}:{level}" for level in level_names(domain.kind(name))]
     for key in mapping.concepts:
         check_key("a key of sdmx concepts", key, [*domain.names, *levels])
     for name, codes in mapping.codes.items():

@@ -161,19 +161,19 @@ class CombinationIntervals:
         factors = [float(factor) for _, factor in linear.factors]
         if not parts:
             return _constant_expression(np.full(self.shape, float(linear.shift)))
-        correlations = {
-            (row, column): self._correlation(parts[row], parts[column])
-            for row in range(len(parts))
-            for column in range(row)
-        }
+        correlations: dict[tuple[int, int], FloatArray] = {}
+        for row, part in enumerate(parts):
+            correlations |= {
+                (row, column): self._correlation(part, parts[column]) for column in range(row)
+            }
         estimated = sum_interval(
             [part.estimated for part in parts], factors, correlations, float(linear.shift)
         )
-        error_parts = [
-            (answers, factor * derivative)
-            for part, factor in zip(parts, factors, strict=True)
-            for answers, derivative in part.error_parts
-        ]
+        error_parts = []
+        for part, factor in zip(parts, factors, strict=True):
+            error_parts += [
+                (answers, factor * derivative) for answers, derivative in part.error_parts
+            ]
         return EstimatedExpression(estimated, tuple(error_parts))
 
     def _estimate_combination(self, combination: Combination) -> EstimatedExpression:
@@ -446,11 +446,11 @@ class CombinationIntervals:
             cells = sorted(chain.from_iterable(group for _, group in placement.groups))
             return replace(placement, groups=(((), tuple(cells)),))
         cells_of = dict(placement.groups)
-        groups = tuple(
-            (window[0], tuple(sorted(chain.from_iterable(cells_of[key] for key in window))))
-            for window in windows
-        )
-        return replace(placement, groups=groups)
+        groups = []
+        for window in windows:
+            cells = sorted(chain.from_iterable(cells_of[key] for key in window))
+            groups.append((window[0], tuple(cells)))
+        return replace(placement, groups=tuple(groups))
 
     def _product_of_term(self, term: AnswerTerm, placement_of: Mapping[str, Placement]) -> Product:
         """Return the table of queries that an answer consists of."""

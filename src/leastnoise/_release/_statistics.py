@@ -476,11 +476,10 @@ class Statistics(LazySequence[StatisticTable]):
     def __post_init__(self) -> None:
         self._computed: dict[int, StatisticTable] = {}
         self._own_tables: dict[int, StatisticTable] = {}
-        names = [
-            (key, position)
-            for position, statistic in enumerate(self.workload.statistics)
-            for key in (f"s{position + 1}", statistic.name)
-        ]
+        names = []
+        for position, statistic in enumerate(self.workload.statistics):
+            names.append((f"s{position + 1}", position))
+            names.append((statistic.name, position))
         self._positions = dict(reversed(names))  # of equal names the first one is used
 
     def __len__(self) -> int:
