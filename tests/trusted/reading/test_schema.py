@@ -97,12 +97,13 @@ def test_not_null_database_columns_are_complete(tmp_path, monkeypatch):
     assert types_of(fields)["d"] == "decimal128(9, 2)"
 
     with server() as url:
-        fill(url, [f"CREATE TABLE visits ({columns})"])
+        fill(url, [f"CREATE TABLE visits ({columns}, p POINT)"])
         monkeypatch.setenv("VISITS", url)
         fields = schema(ln.DatabaseTable("visits", "env:VISITS"))
     assert [field.name for field in fields if field.required] == ["a"]
     assert {field.name: field.zone for field in fields if field.zone is not None} == {"z": ""}
     assert types_of(fields)["t"] == "string"
+    assert types_of(fields)["p"] == "None"
 
 
 # --- folders such as year=2024 --------------------------------------------------------------------
