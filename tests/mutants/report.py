@@ -153,7 +153,9 @@ def _score_table(mutants, states_by_key, survivors):
 
 
 def _survivor_table(survivors, reasons):
-    """Return the lines of the table of survivors."""
+    """Return the lines of the table of survivors, or a sentence if there are none."""
+    if not survivors:
+        return ["None changes a result without a test that fails now."]
     lines = ["| where | change | what it alters |", "|---|---|---|"]
     for survivor in survivors:
         reason = reasons[survivor.name] or "**not yet looked at**"
