@@ -470,9 +470,9 @@ def test_report_states_values_behind_cells_and_sums():
             "value add nothing."
         ),
         (
-            "Of about 2 rows, about 2 (± 5.50; 100%) have a value of 6 or more. Sums and means of "
-            "pay count a value beyond the bounds as the bound: they miss the part beyond, and no "
-            "interval covers it."
+            "Of about 2 rows, up to about 2 (± 5.50; 100%) have a value above 9 (their cell also "
+            "counts values within the bounds). Sums and means of pay count a value beyond the "
+            "bounds as the bound: they miss the part beyond, and no interval covers it."
         ),
     ]
 
@@ -488,19 +488,19 @@ BY_MINUTES = {"minutes": ln.Bins(-60, 600, 66, outside="clip")}
             BY_MINUTES,
             {},
             (
-                "about 100 (10%) have a value of 0 or less and about 300 (30%) have a value of "
+                "about 100 (10%) have a value below 0 and about 300 (30%) have a value of "
                 "120 or more. Sums and means of minutes count a value beyond the bounds as the"
             ),
         ),
         (
             {"minutes": ln.Bins(0, 120, 12, outside="clip")},
             {},
-            "Of about 1,000 rows, about 400 (40%) have a value of 110 or more.",
+            "Of about 1,000 rows, up to about 400 (40%) have a value above 120 (their cell also",
         ),
         (
             BY_MINUTES,
             {"below": 200},
-            "fewer than 200 have a value of 0 or less and about 300 (30%)",
+            "fewer than 200 have a value below 0 and about 300 (30%)",
         ),
         ({"group": ln.Coded(1)}, {}, "How many values are beyond the bounds of minutes was not"),
         (
@@ -520,6 +520,87 @@ def test_first_screen_counts_values_beyond_bounds_of_measures(tmp_path, kinds, o
     ln.release(plan, frame, seed=1, out=tmp_path / "out", options=ln.Options(**options))
     head = (tmp_path / "out/report.html").read_text(encoding="utf-8").split("</header>")[0]
     assert ending in re.sub(r"± [\d.]+; ", "", head)
+
+
+DIVIDED = " (without the cell that the bound {} divides)"
+AMONG_OTHERS = " (their cell also counts values within the bounds)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "below", "above"),
+    [
+        (
+            ln.Bins(0, 40, 4, outside="clip"),
+            (10, 30),
+            "about 3 have a value below 10",
+            "about 2 have a value of 30 or more",
+        ),
+        (
+            ln.Bins(0, 40, 4, outside="clip", closed="right"),
+            (10, 30),
+            "about 4 have a value of 10 or less",
+            "about 1 have a value above 30",
+        ),
+        (
+            ln.Edges([0, 10, 30, 40]),
+            (11, 29),
+            "about 3 have a value below 10" + DIVIDED.format(11),
+            "about 2 have a value of 30 or more" + DIVIDED.format(29),
+        ),
+        (
+            ln.Edges([0, 20, 40], outside="clip", closed="right"),
+            (10, 30),
+            "up to about 5 have a value below 10" + AMONG_OTHERS,
+            "up to about 3 have a value above 30" + AMONG_OTHERS,
+        ),
+        (
+            ln.Integers(0, 40, outside="clip"),
+            (10, 30),
+            "about 3 have a value of 9 or less",
+            "about 1 have a value of 31 or more",
+        ),
+        (
+            ln.Integers(10, 30, outside="clip"),
+            (10, 30),
+            "up to about 4 have a value below 10" + AMONG_OTHERS,
+            "up to about 2 have a value above 30" + AMONG_OTHERS,
+        ),
+        (
+            ln.Integers(0, 40, outside="clip", rounding="down"),
+            (10, 30),
+            "about 3 have a value below 10",
+            "about 1 have a value of 31 or more" + DIVIDED.format(30),
+        ),
+        (
+            ln.Integers(0, 40, outside="clip", rounding="up"),
+            (10, 30),
+            "about 3 have a value of 9 or less" + DIVIDED.format(10),
+            "about 1 have a value above 30",
+        ),
+        (
+            ln.Decimals(0, 40, "0.5", outside="clip"),
+            (10, 30),
+            "about 3 have a value of 9.5 or less",
+            "about 1 have a value of 30.5 or more",
+        ),
+    ],
+)
+def test_clipped_values_are_counted_in_cells_beyond_bounds(kind, bounds, below, above):
+    values = [-7, 0, 9, 10, 20, 25, 30, 35]
+    if kind.outside != "clip":
+        values[0] = 1
+    domain = ln.Domain({"pay": kind}, measures={"pay": ln.Measure("pay", *bounds)})
+    workload = ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay")
+    release = ln.release(
+        ln.plan(workload, ln.PureDP(200), strategy="identity"),
+        pd.DataFrame({"pay": values}),
+        seed=1,
+    )
+    sentence = list_clipped_values(release)[-1]
+    assert f"Of about 8 rows, {below} and {above}." in re.sub(r" \(± [^;]*; [^)]*%\)", "", sentence)
+    german = list_clipped_values(release, load_catalogue("de"))[-1]
+    assert german.count("bis zu etwa") == sentence.count("up to about")
+    assert german.count("ohne die Zelle") == sentence.count("without the cell")
 
 
 @pytest.mark.parametrize(

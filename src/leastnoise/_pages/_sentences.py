@@ -634,19 +634,36 @@ def measures_with_clipping(release: Release) -> frozenset[str]:
 
 
 def _describe_outer_rows(release: Release, estimate: ClippedValues, catalogue: Catalogue) -> str:
-    """Return a phrase with the number of values at or beyond a bound."""
-    key = "values_from" if estimate.is_upper else "values_up_to"
-    value = catalogue.format_exact(estimate.value)
+    """Return a phrase with the number of values at or beyond a bound.
+
+    If no cell lies beyond the bound, the outermost cell limits this number.
+    """
+    side = "above" if estimate.is_upper else "below"
+    value = estimate.value
+    if not estimate.is_beyond:
+        key = f"values_{side}"
+        value = estimate.bound
+    elif not estimate.counts_value:
+        key = f"values_{side}"
+    else:
+        key = "values_from" if estimate.is_upper else "values_up_to"
     if math.isnan(estimate.rows):
         _, bound = rounding_rule(release.options)
-        return catalogue.say(f"{key}_few", below=catalogue.format_value(bound), value=value)
-    return catalogue.say(
-        key,
-        rows=catalogue.format_number(max(estimate.rows, 0.0)),
-        margin=catalogue.format_error(estimate.margin),
-        share=catalogue.format_percent(estimate.share, 2),
-        value=value,
-    )
+        phrase = catalogue.say(
+            f"{key}_few", below=catalogue.format_value(bound), value=catalogue.format_exact(value)
+        )
+    else:
+        phrase = catalogue.say(
+            key if estimate.is_beyond else f"{key}_at_most",
+            rows=catalogue.format_number(max(estimate.rows, 0.0)),
+            margin=catalogue.format_error(estimate.margin),
+            share=catalogue.format_percent(estimate.share, 2),
+            value=catalogue.format_exact(value),
+        )
+    if estimate.is_beyond and estimate.has_divided_cell:
+        bound_text = catalogue.format_exact(estimate.bound)
+        return catalogue.say("values_without_divided", values=phrase, bound=bound_text)
+    return phrase
 
 
 def _takes_nearest_value(kind: Kind) -> bool:

@@ -538,11 +538,14 @@ class Release:
             ClippedValues(
                 measure=measure_name,
                 is_upper=cells.is_upper,
+                bound=cells.bound,
                 value=cells.value,
+                counts_value=cells.has_value,
                 rows=float(rows.answer.item()),
                 margin=float(rows.high.item() - rows.answer.item()),
                 all_rows=float(total.answer.item()),
                 is_beyond=cells.is_beyond,
+                has_divided_cell=cells.has_divided_cell,
             )
         ]
 
