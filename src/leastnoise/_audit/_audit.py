@@ -605,10 +605,10 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     step = max(1, round(scale))
     unit_counts = (threshold + step, max(1, threshold - step))
     half = replace(effort, seconds=effort.seconds / 2)
-    noises_of_keys = [
-        np.concatenate([noisy[0] for noisy in _draw_key_counts(plan, [units], half)])
-        for units in unit_counts
-    ]
+    noises_of_keys = []
+    for units in unit_counts:
+        draws = [noisy[0] for noisy in _draw_key_counts(plan, [units], half)]
+        noises_of_keys.append(np.concatenate(draws))
     trials = min(map(len, noises_of_keys))
     first = noises_of_keys[0][:trials]
     second = noises_of_keys[1][:trials]

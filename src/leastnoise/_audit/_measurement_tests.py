@@ -411,12 +411,11 @@ class Pairs:
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
-        self._scales = np.concatenate(
-            [
-                top / bottom
-                for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)
-            ]
-        )
+        scales = []
+        for block in measured.blocks:
+            numerators, denominators = row_scales(block, measured.grid)
+            scales.append(numerators / denominators)
+        self._scales = np.concatenate(scales)
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
         self._groups = noise_groups(measured)
 
@@ -436,13 +435,13 @@ class Pairs:
         shift_values = (
             np.array([shifts.get(query, 0) for query in queries.tolist()], dtype=np.float64) * units
         )
-        groups = tuple(
-            NoiseGroup(
-                tuple(np.searchsorted(queries, table) for table in group.tables), group.scale
-            )
-            for group in self._groups
+        groups = []
+        for group in self._groups:
+            positions = tuple(np.searchsorted(queries, table) for table in group.tables)
+            groups.append(NoiseGroup(positions, group.scale))
+        return Pair(
+            unit_pair, units, queries, centres, shift_values, self._scales[queries], tuple(groups)
         )
-        return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries], groups)
 
     def worst(self) -> Pair:
         """Return the pair of tables whose answers to all queries differ most.
@@ -457,13 +456,10 @@ class Pairs:
         The result is None if there are no such blocks. For a measure that is measured from both of
         its bounds, each bound counts as a block.
         """
-        ends = np.cumsum(
-            [
-                block.rows // block.copies
-                for block in self.measured.blocks
-                for _ in range(block.copies)
-            ]
-        )
+        rows_of_copies: list[int] = []
+        for block in self.measured.blocks:
+            rows_of_copies += [block.rows // block.copies] * block.copies
+        ends = np.cumsum(rows_of_copies)
         differing_blocks = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
         def distance_in_other_blocks(other: Pair) -> float:
@@ -628,11 +624,11 @@ def _query_contributions(plan: Measurements, row: Row) -> dict[int, int]:
             cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
             column = apply(factor.operator, cell)
             nonzero = [(int(query), int(column[query])) for query in np.flatnonzero(column)]
-            entries = {
-                query * factor.operator.rows + at: value * entry
-                for query, value in entries.items()
-                for at, entry in nonzero
-            }
+            joint_entries: dict[int, int] = {}
+            for query, value in entries.items():
+                first = query * factor.operator.rows
+                joint_entries |= {first + at: value * entry for at, entry in nonzero}
+            entries = joint_entries
         column_of_row.update({start + query: value * plan.grid for query, value in entries.items()})
     return column_of_row
 
@@ -680,7 +676,9 @@ def build_columns(
     domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return cell codes and measure values of a table of units with the same rows."""
-    rows = [row for row, copies in unit_rows for _ in range(copies * units)]
+    rows: list[Mapping[str, int]] = []
+    for row, copies in unit_rows:
+        rows += [row] * (copies * units)
     codes = {name: [row[name] for row in rows] for name in domain.names}
     values = {name: [row[name] for row in rows] for name in domain.measures}
     return codes, values

@@ -22,7 +22,7 @@ Source: the method GReM-LNN (arXiv 2410.01091). The weights w(tau) are the true 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -174,12 +174,12 @@ def locally_non_negative(
     # round. An estimated total of at most 0 gives zeros.
     requested = list(dict.fromkeys(tables))
     domain = estimate.observation.measurements.domain
-    wide = [names for names in requested if not any(set(names) < set(other) for other in requested)]
+    wide = [names for names in requested if not _is_contained(names, requested)]
     unbiased: dict[Names, FloatArray] = {}
     for names in wide:
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
-    sizes = {name: domain.kind(name).size for names in wide for name in names}
+    sizes = {name: domain.kind(name).size for name in chain.from_iterable(wide)}
     nearest = nearest_tables(
         unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, max_rounds
     )
@@ -217,6 +217,11 @@ def residual_precisions(
 def _select(names: Names, axes: Iterable[int]) -> Names:
     """Return the attributes of a table along some of its axes."""
     return tuple(names[axis] for axis in axes)
+
+
+def _is_contained(names: Names, tables: Sequence[Names]) -> bool:
+    """Return whether a larger table contains all attributes of a table."""
+    return any(set(names) < set(other) for other in tables)
 
 
 def _groups(

@@ -274,14 +274,9 @@ class _Fit:
             self.tables.append(
                 (tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales)
             )
-            begins += [
-                self.first[attribute] + starts for axis in axes for attribute, starts in axis
-            ]
-            ends += [
-                self.first[attribute] + np.append(starts[1:], self.sizes[attribute])
-                for axis in axes
-                for attribute, starts in axis
-            ]
+            for attribute, starts in chain.from_iterable(axes):
+                begins.append(self.first[attribute] + starts)
+                ends.append(self.first[attribute] + np.append(starts[1:], self.sizes[attribute]))
             stacked = cuts[-1]
         # The sum of a bin is the difference of two cumulative sums. All cells of a bin have the
         # slope of the bin.

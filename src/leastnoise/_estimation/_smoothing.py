@@ -93,12 +93,9 @@ def _common_starts(measurements: Measurements, size: int) -> IntArray:
 
     If the blocks have different runs, every cell is a run.
     """
-    starts = [
-        starts_of(factor.operator)
-        for block in measurements.blocks
-        for factor in block.factors
-        if is_nontrivial(factor)
-    ]
+    starts = []
+    for block in measurements.blocks:
+        starts += [starts_of(factor.operator) for factor in filter(is_nontrivial, block.factors)]
     if len({each.tobytes() for each in starts}) == 1:
         return starts[0]
     return np.arange(size)

@@ -1143,11 +1143,11 @@ def _code_labels(release: Release, language: str) -> dict[str, Mapping[str, str]
     """Return the texts of codes by the name of an attribute or level."""
     domain = release.plan.domain
     labels = display_texts(release.options, domain, language)
-    return {
-        column: labels[name]
-        for name in labels
-        for column in (name, *level_names(domain.kind(name)))
-    }
+    labels_by_column: dict[str, Mapping[str, str]] = {}
+    for name in labels:
+        columns = (name, *level_names(domain.kind(name)))
+        labels_by_column |= dict.fromkeys(columns, labels[name])
+    return labels_by_column
 
 
 def _format_output_values(

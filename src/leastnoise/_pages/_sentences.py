@@ -677,13 +677,11 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
     The sentence states the bounds of the clipped values, and how a row without a value counts.
     """
     measures = workload.domain.measures
-    averaged = {
-        factor
-        for statistic in workload.statistics
-        if statistic.form.of_measure
-        for variable in statistic.variables
-        for factor in column_measures(measures[variable])
-    }
+    averaged: set[Measure] = set()
+    for statistic in workload.statistics:
+        if statistic.form.of_measure:
+            for variable in statistic.variables:
+                averaged.update(column_measures(measures[variable]))
     sentences = []
     for name, measure in clipped_measures(workload).items():
         low, high = (catalogue.format_exact(value) for value in (measure.low, measure.high))
@@ -996,11 +994,8 @@ def unused_row_share(release: Release) -> float:
 
 def keys_of_parts(workload: Workload) -> set[tuple[object, ...]]:
     """Return the keys of the tables from which statistics are computed."""
-    return {
-        product.table_key
-        for statistic in workload.statistics
-        for product in workload.tables_of(statistic)
-    }
+    tables = chain.from_iterable(map(workload.tables_of, workload.statistics))
+    return {product.table_key for product in tables}
 
 
 def has_weights(release: Release) -> bool:

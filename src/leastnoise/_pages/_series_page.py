@@ -6,6 +6,7 @@ The page shows the newest release of the series. Each further language has a sep
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -246,10 +247,10 @@ def _list_time_tables(release: Release, catalogue: Catalogue) -> Iterator[_TimeT
         return
     along = release.plan.series.along
     texts = display_texts(release.options, release.plan.domain, catalogue.language)
+    workload = release.plan.workload
     served = {
         product.name
-        for statistic in release.plan.workload.statistics
-        for product in release.plan.workload.tables_of(statistic)
+        for product in chain.from_iterable(map(workload.tables_of, workload.statistics))
     }
     for statistic in release.statistics:
         form = statistic.statistic.form

@@ -249,7 +249,9 @@ def hidden_attributes(
     """
     dropped = [_dropping_attributes(domain, attributes), *map(dropped_along, earlier)]
     domains = [domain, *(release.measurements.domain for release in earlier)]
-    hidden = {name for each in domains for name in each.names if each.kind(name).hidden}
+    hidden: set[str] = set()
+    for each in domains:
+        hidden.update(name for name in each.names if each.kind(name).hidden)
     needed = hidden.union(*dropped) - dropped[0].intersection(*dropped)
     return tuple(name for name in domain.names if name in needed)
 

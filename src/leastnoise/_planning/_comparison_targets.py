@@ -107,12 +107,9 @@ def comparison_goals(
     """
     goals = []
     for target in targets:
-        products = [
-            part
-            for side in target.comparison.sides(workload.domain)
-            for part in (side.numerator, side.denominator)
-            if part is not None
-        ]
+        products = []
+        for side in target.comparison.sides(workload.domain):
+            products += [part for part in (side.numerator, side.denominator) if part is not None]
         tables = tuple(
             number for number, table in enumerate(workload) if _contains_any(table, products)
         )

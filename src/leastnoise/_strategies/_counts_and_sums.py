@@ -200,7 +200,8 @@ def _balance_parts(
     exponents = _exponents_of_separate_parts(problem, parts)
     if exponents is None:
         exponents = [0.0] * len(parts)
-        if _is_search_quick(problem, [block for part, _ in parts for block, _ in part]):
+        blocks = [block for block, _ in _join_parts(parts, exponents)]
+        if _is_search_quick(problem, blocks):
             _search_exponents(problem, parts, exponents)
     return _join_parts(parts, exponents)
 
@@ -209,11 +210,10 @@ def _join_parts(
     parts: Sequence[tuple[Weighted, Workload]], exponents: Sequence[float]
 ) -> list[tuple[Block, float]]:
     """Join the blocks of all parts; multiply their weights by powers of 2."""
-    return [
-        (block, weight * 2**exponent)
-        for (part, _), exponent in zip(parts, exponents, strict=True)
-        for block, weight in part
-    ]
+    blocks: list[tuple[Block, float]] = []
+    for (part, _), exponent in zip(parts, exponents, strict=True):
+        blocks += [(block, weight * 2**exponent) for block, weight in part]
+    return blocks
 
 
 def _error_of_blocks(problem: PlanningProblem, blocks: Weighted, workload: Workload) -> float:
@@ -238,7 +238,10 @@ def _exponents_of_separate_parts(
     A closed form exists if the error of each part is a power of its budget. Without a closed form,
     the result is None.
     """
-    largest_weight = max(weight for part, _ in parts for _, weight in part)
+    weights: list[float] = []
+    for part, _ in parts:
+        weights += [weight for _, weight in part]
+    largest_weight = max(weights)
     measures_of_parts = sum(len(answered.measures) for _, answered in parts)
     is_separate = measures_of_parts == len(problem.workload.measures)
     if largest_weight > _LARGEST_SMOOTH_WEIGHT or not is_separate:

@@ -112,7 +112,10 @@ def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> 
 
 def attribute_sets(closure: DownwardClosure) -> list[AttributeSet]:
     """Return the attribute sets of a closure, in the order of the closure."""
-    return [tuple(row) for block in closure.blocks for row in block.tolist()]
+    sets: list[AttributeSet] = []
+    for block in closure.blocks:
+        sets += [tuple(row) for row in block.tolist()]
+    return sets
 
 
 def locate(closure: DownwardClosure, sets: Sequence[AttributeSet]) -> IntArray:

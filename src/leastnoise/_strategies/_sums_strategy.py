@@ -349,12 +349,10 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
     along = {}
     for name in workload.domain.names:
-        kinds = {
-            queries
-            for p in workload
-            for name_of_attribute, queries in zip(p.attributes, p.query_sets, strict=True)
-            if name_of_attribute == name
-        }
+        kinds = set()
+        for product in workload:
+            if name in product.attributes:
+                kinds.add(product.query_sets[product.attributes.index(name)])
         if kinds - {identity()} or (kinds and name == attribute):
             fitted = fit_on_merged_cells(
                 fit if name == attribute else level_tree,

@@ -105,11 +105,9 @@ def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tupl
     along it from all other products. A candidate has a flag for each product; True means the second
     part. The first product always belongs to the first part.
     """
-    sets: set[tuple[str, QuerySet | None]] = {
-        (name, query_set)
-        for product in products
-        for name, query_set in zip(product.attributes, product.query_sets, strict=True)
-    }
+    sets: set[tuple[str, QuerySet | None]] = set()
+    for product in products:
+        sets.update(zip(product.attributes, product.query_sets, strict=True))
     sets |= {(name, None) for name in sizes}
     partitions = []
     for name, query_set in sorted(sets, key=repr):
