@@ -108,6 +108,17 @@ def test_least_budget_just_keeps_a_comparison(name, kind):
     assert not ln.target_errors(cheaper_plan, targets(name))[0].is_met
 
 
+@pytest.mark.parametrize("name", ["count", "sum"])
+def test_size_does_not_change_the_budget_of_a_difference(name):
+    """A difference of counts beside a table with a margin of its own."""
+    workload = workload_by_arm() + ln.marginals(DOMAIN, ways=1).within(margin=40)
+    budgets = [
+        ln.plan(workload, ln.Least("epsilon"), targets=targets(name, **sizes), seconds=1).privacy
+        for sizes in ({}, {"size": SIZE})
+    ]
+    assert budgets[0] == budgets[1]
+
+
 def test_worst_objective_balances_comparisons():
     two = {
         "difference": [

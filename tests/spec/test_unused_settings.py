@@ -35,7 +35,6 @@ def warnings(body, catalogue=ENGLISH, **parts):
     [
         (VARIANCES + 'size = 9\ntarget_of = "variance"', {}, "target_of in"),
         (VARIANCES + "scales = { pay = 100 }", {}, "scales in"),
-        (SUMS + '[source]\ntoday = "2024-01-01"', {}, "today in [source]"),
         (SUMS, {"unit": ', of_unit = ["sex"]'}, "of_unit in [privacy] unit"),
         (SUMS, {"domain": 'decimal = ","\ncurrency = ["€"]'}, "decimal, currency in [domain.sex]"),
         (SUMS + '[output.sdmx]\nflows = "quantity"', {}, "sdmx in [output]"),
@@ -96,6 +95,21 @@ def test_setting_with_effect_has_no_warning(body, parts):
 def test_key_inside_the_braces_of_queries_says_where_it_belongs(entry, key):
     with pytest.raises(InputError, match=f"write {key} = ... on a line of its own below"):
         warnings(f"[[workload]]\n{entry}")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'means = { of = "pay", sum = "pay" }',
+        'cdf = { of = "age", count = "rows" }',
+        "marginals = { ways = 1, scales = 2 }",
+        'queries = { sex = "identity", target_of = "variance" }',
+    ],
+)
+def test_inner_key_that_the_entry_must_not_have_is_refused_at_once(entry):
+    with pytest.raises(InputError) as error:
+        warnings(f"[[workload]]\n{entry}")
+    assert "on a line of its own" not in str(error.value)
 
 
 def test_attribute_may_have_the_name_of_a_key():

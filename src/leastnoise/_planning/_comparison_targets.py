@@ -81,7 +81,10 @@ class ComparisonGoal:
     @property
     def limits(self) -> tuple[float, ...]:
         """First estimates of the largest standard error that each table may have."""
-        scale = self.most * float(self.target.size or 1) / math.sqrt(2)
+        scale = self.most / math.sqrt(2)
+        # The error of a difference of counts or sums does not depend on the size of the groups.
+        if self.target.form == "ratio" or self.target.comparison.quantity.is_quotient:
+            scale *= float(self.target.size or 1)
         return (scale,) * len(self.tables)
 
     def error(self, plan: Plan) -> float:

@@ -48,8 +48,6 @@ def unused_settings(
     has_statements = any("sql" in table for table in tables)
     for number, entry in enumerate(tables, 1):
         yield from _unused_entry_keys(f"[[workload]] number {number}", entry)
-    if "today" in parts.get("source", {}) and not has_statements:
-        yield UnusedSetting("[source]", "today", "st_w_unused_today")
     yield from _unused_unit_keys(parts["privacy"], workload, has_statements=has_statements)
     yield from _unused_number_keys(parts["domain"], declared)
     yield from _unused_output_keys(parts.get("output", {}), workload)

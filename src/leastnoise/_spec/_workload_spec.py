@@ -211,12 +211,26 @@ def _read_workload_entry(
         return workload
 
 
+def _entry_keys_of(query_key: str) -> list[str]:
+    """Return the keys that an entry may have beside a key such as ``means``."""
+    if query_key not in _STATISTICS:
+        return ["weight", "sum", "count", "weighted_by", *_TARGETS]
+    keys = ["weight", "size"]
+    if query_key in ("means", "quantiles", "cdf"):
+        keys.append("weighted_by")
+    if query_key == "means":
+        keys += ["margin", "rmse"]
+    if query_key in ("variances", "correlations", "regression", "r_squared"):
+        keys += _STATISTIC_TARGETS
+    return keys
+
+
 def _check_inner_keys(location: str, query_key: str, value: object, domain: Domain) -> None:
     """Raise InputError if a key of the entry is inside the braces of its queries."""
     if not isinstance(value, Mapping):
         return
     for name in value:
-        if name in _ENTRY_KEYS and not (query_key == "queries" and name in domain.names):
+        if name in _entry_keys_of(query_key) and name not in domain.names:
             raise InputError(
                 f"{location}: {query_key} has no key {name!r}, but the entry may have it: write "
                 f"{name} = ... on a line of its own below {query_key} = {{ ... }}."
@@ -286,13 +300,7 @@ def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
 
 def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], location: str) -> Workload:
     """Build the workload of an entry with a statistic, such as means or a CDF."""
-    allowed = ["weight", "size"]
-    if kind in ("means", "quantiles", "cdf"):
-        allowed.append("weighted_by")
-    if kind == "means":
-        allowed += ["margin", "rmse"]
-    if kind in ("variances", "correlations", "regression", "r_squared"):
-        allowed += _STATISTIC_TARGETS
+    allowed = _entry_keys_of(kind)
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = "Set other targets, and targets of sums, for queries of the same table."

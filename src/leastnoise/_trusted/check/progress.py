@@ -46,7 +46,7 @@ class RowProgress:
     >>> class Lines(ProgressLine):
     ...     def say(self, text, share=0.0):
     ...         print(text)
-    ...     def begin(self, text, about=0.0):
+    ...     def begin(self, text, estimated_seconds=0.0):
     ...         print(text)
     >>> progress = RowProgress(Lines(), "reading", "writing")
     >>> progress.show(3, 9)

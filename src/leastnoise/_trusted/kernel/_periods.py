@@ -224,7 +224,7 @@ def close_period(
             tables[key] = closed_before.tables[key].copy()
         else:
             tables[key] = np.zeros((2, counts.size), dtype=np.int64)
-        # These are views with the period as first axis. Writing to them changes ``tables``.
+        # These are views with the period as first axis. Writing to the last two changes ``tables``.
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )

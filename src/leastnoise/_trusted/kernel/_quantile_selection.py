@@ -83,8 +83,8 @@ class QuantileSelection:
     def scale(self, neighbour_distance: int) -> tuple[int, int]:
         """Return the scale of the geometric noise: numerator and denominator.
 
-        A cell at a distance of one scale from the best cell passes with probability 1 / e. The
-        scale is in units of a row divided by the denominator of the share.
+        A cell whose distance exceeds the distance of the best cell by one scale passes with
+        probability 1 / e. The scale is in units of a row divided by the denominator of the share.
 
         Args:
             neighbour_distance: the number of rows by which neighbours differ.

@@ -260,7 +260,7 @@ def toss_exp(
 ) -> BoolArray:
     """Toss coins of probabilities exp(-(linear x + square x^2) / slots).
 
-    Each coin has a number x of its own (B3).
+    The coins are independent. Each coin has a number x of its own (B3).
 
     Args:
         coins: the numbers x_i of [0, 1].

@@ -369,7 +369,7 @@ def _(operator: Dense) -> tuple[int, int]:
 
 @entry_bounds.register
 def _(operator: DiagonalAndRows) -> tuple[int, int]:
-    """Return the least and the largest absolute entry of the diagonal and rows."""
+    """Return the smallest entry and the largest absolute entry."""
     parts = [entry_bounds(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
     return min(low for low, _ in parts), max(largest for _, largest in parts)
 
