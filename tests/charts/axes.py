@@ -1,11 +1,4 @@
-"""The rows of the conformance kit of charts: axes and pictures of every kind.
-
-A chart in its own file has its rows in its own file too: ``pictures_NAME.py`` beside this
-one, with a dictionary ``AXES``.
-"""
-
-from importlib import import_module
-from pathlib import Path
+"""Axes and pictures of every kind, for the tests of charts."""
 
 import numpy as np
 
@@ -63,44 +56,3 @@ def picture(axes, level=1000.0, spread=30.0, seed=0):
         high=answer + spread,
         unit="rows",
     )
-
-
-AXES = {
-    "bars": [(SEX,), (REGION,), (ODD,), (cells("children", 0, 5),), (names("one", "only"),)],
-    "lines": [
-        (up_to("income", 500, 500),),
-        (up_to("income", 3, 500),),
-        (SEX, up_to("income", 80, 500)),
-        (months("month", 24), SEX),
-        (months("month", 24),),
-        (months("month", 3),),
-    ],
-    "panels": [
-        (REGION, months("month", 24)),
-        (SEX, months("month", 24), EDUCATION),
-        (REGION, months("month", 24), SEX),
-    ],
-    "steps": [(cells("age", 18, 97),)],
-    "multiples": [
-        (SEX, cells("age", 18, 97)),
-        (cells("age", 18, 97), REGION),
-        (SEX, REGION),
-        (ODD, EDUCATION),
-    ],
-    "heat": [
-        (REGION, EDUCATION),
-        (cells("age", 18, 97), cells("year", 1990, 2020)),
-        (months("month", 24), cells("x", 0, 63)),
-    ],
-    "largest": [(STORE,), (STORE, months("month", 12)), (SEX, REGION, EDUCATION)],
-}
-AXES |= {
-    chart: rows
-    for path in sorted(Path(__file__).parent.glob("pictures_*.py"))
-    for chart, rows in import_module(f"charts.{path.stem}").AXES.items()
-}
-
-
-def pictures():
-    """Return the name of the chart and a picture that it must draw."""
-    return [(name, picture(axes)) for name, rows in AXES.items() for axes in rows]

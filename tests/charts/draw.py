@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from charts.axes import AXES, picture
+from charts.axes import picture
+from charts.kit import AXES
 from leastnoise._charts import draw_chart, render_svg
 
 FOLDER = Path("build/charts")
