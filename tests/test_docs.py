@@ -128,6 +128,16 @@ def test_glossary_is_short_and_its_terms_are_used():
     assert [term for term in terms if not re.search(rf"\b{re.escape(term)}", pages)] == []
 
 
+def test_pages_link_to_sources_outside_the_site():
+    moved = site.contributing("[a](docs/spec.md#rows), [b](src/x.py)")
+    assert moved == "[a](spec.md#rows), [b](../src/x.py)"
+    page = "[a](../src/x.py), [b](../changelog.d/README.md), [c](../CONTRIBUTING.md#up)"
+    assert site.on_page_markdown(page) == (
+        f"[a]({site.SOURCES}src/x.py), [b]({site.SOURCES}changelog.d/README.md), "
+        "[c](contributing.md#up)"
+    )
+
+
 def test_architecture_picture_shows_a_new_import(monkeypatch):
     before = architecture.picture()
     monkeypatch.setattr(architecture, "imports", lambda: {("_cli", "_trusted/table")})

@@ -1,7 +1,7 @@
 """Hooks of mkdocs for the site of the documentation.
 
-They add CONTRIBUTING.md as a page, explain the first occurrence of each word of the glossary on a
-page, and mark landmarks for screen readers.
+They add CONTRIBUTING.md as a page, link to the sources, explain the first occurrence of each word
+of the glossary on a page, and mark landmarks for screen readers.
 """
 
 import re
@@ -16,6 +16,8 @@ from mkdocs.structure.pages import Page
 PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 SOURCES = "https://github.com/leastnoise/leastnoise/tree/main/"
 GLOSSARY = Path(__file__).parents[1] / "notation.md"
+# Folders that are no pages of the site.
+_OUTSIDE = r"src|tests|contracts|changelog\.d|\.github"
 # Elements in which no word is explained, and all tags.
 _CLOSED = re.compile(r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
@@ -28,14 +30,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def contributing(markdown: str) -> str:
-    """Return CONTRIBUTING.md with links to pages of the site, and to the sources elsewhere."""
+    """Return CONTRIBUTING.md with links as on a page in the folder docs."""
     within = markdown.replace("](docs/", "](")
-    return re.sub(r"\]\((src|tests|contracts|changelog\.d|\.github)/", rf"]({SOURCES}\1/", within)
+    return re.sub(rf"\]\(({_OUTSIDE})/", r"](../\1/", within)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Change links to CONTRIBUTING.md to the page within the site."""
-    return markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
+    """Link to the page of CONTRIBUTING.md in the site, and to the sources on GitHub."""
+    within = markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
+    return re.sub(rf"\]\(\.\./({_OUTSIDE})/", rf"]({SOURCES}\1/", within)
 
 
 def glossary() -> dict[str, str]:

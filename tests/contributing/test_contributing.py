@@ -1,4 +1,4 @@
-"""The promise of CONTRIBUTING.md: added parts of every kind pass the checks.
+"""The promise of docs/adding-parts.md: added parts of every kind pass the checks.
 
 The example contributions in ``parts`` are added to a copy of the project, and the copy meets the
 checks of ``make test`` that look at new files: format, rules, types, imports, the rules of the
@@ -155,7 +155,7 @@ def test_part_has_the_pages_that_the_guide_names(part):
 
 
 def docstring_faults(text):
-    """Return the first lines of docstrings that break the rule of CONTRIBUTING.md."""
+    """Return the first lines of docstrings that break the rule of docs/rules.md."""
     faults = []
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):

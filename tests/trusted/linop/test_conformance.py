@@ -215,7 +215,7 @@ def test_contrasts_check_their_cell_count():
 def test_entries_are_binary_only_if_declared(question):
     """Otherwise an operator that registers only apply would be charged for entries 0 and 1."""
     with pytest.raises(
-        InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"
+        InternalError, match=r"str has not registered this function; see docs/adding-parts.md"
     ):
         question("no operator")
 

@@ -34,7 +34,7 @@ def _unregistered_error(operator: object) -> InternalError:
     """Return the error for an operator class without one of the functions."""
     return InternalError(
         f"The operator class {type(operator).__name__} has not registered this function; see "
-        "CONTRIBUTING.md."
+        "docs/adding-parts.md."
     )
 
 
