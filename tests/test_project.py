@@ -652,10 +652,24 @@ def test_every_test_file_has_tests():
 def test_workflow_runs_the_command_of_the_readme_with_all_tests():
     workflow = read(ROOT / ".github" / "workflows" / "test.yml")
     commands = re.findall(r"^ +- run: (.*)$", workflow, flags=re.MULTILINE)
-    assert commands == ["sudo make machine", "make test ALL=1", "make oldest"]
+    assert commands == [
+        "make lint types imports",
+        "sudo make machine",
+        "make test ALL=1",
+        "make oldest",
+    ]
     assert re.search(r"^    make test .*ALL=1", read(ROOT / "README.md"), flags=re.MULTILINE)
     assert "exec make test ALL=1 " in read(ROOT / ".ci" / "run")
     assert all(f"\n  {event}:" in workflow for event in ("push", "pull_request", "schedule"))
+
+
+def test_workflow_runs_once_for_each_pull_request():
+    workflow = read(ROOT / ".github" / "workflows" / "test.yml")
+    assert "\n  push:\n    branches: [main]\n" in workflow
+    group = re.search(r"^concurrency:\n((?:  .*\n)+)", workflow, flags=re.MULTILINE)
+    assert group is not None
+    assert "pull_request.number || github.run_id" in group[1]
+    assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in group[1]
 
 
 def test_no_unfinished_marks():
