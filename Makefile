@@ -135,7 +135,7 @@ PAIRS ?= 10000
 SEED ?= 1
 neighbours: env  ## pairs of neighbouring inputs over all sources and column types; takes minutes
 	@LEASTNOISE_PAIRS=$$(($(PAIRS) / 9)) LEASTNOISE_FIRST=$(SEED)000000 \
-	  $(BIN)/python -m pytest -q -s -n 0 tests/trusted/reading/test_neighbours.py -k one_more_unit
+	  $(BIN)/python -m pytest -q -s -n 0 tests/trusted/reading/test_neighbours.py -k added_unit
 
 # make messy ROWS=300000
 ROWS ?= 300000

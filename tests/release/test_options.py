@@ -133,6 +133,14 @@ def test_option_names_agree_in_spec_page_and_value(tmp_path):
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
 
+def test_manifest_has_new_options_only_if_they_are_set():
+    """A version without an option must read the manifests that do not use it."""
+    assert {*Options().to_json()} == {
+        "level", "formats", "non_negative", "integer", "nnls", "local_non_negative", "covariances",
+        "language",
+    }  # fmt: skip
+
+
 def test_options_survive_manifest_and_ledger(observation, tmp_path):
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())

@@ -81,17 +81,17 @@ OCCASIONAL_COLUMNS = (
 """Columns that only some tables of a release have."""
 # The metadata of a text for readers, in one language or several.
 _PUBLICATION_TEXT = {"is_publication_text": True}
-# Options that a manifest has only if they are set, in addition to texts for readers.
-_OMITTED_IF_EMPTY = (
-    "labels",
-    "names",
-    "survey",
-    "sdmx",
-    "statements",
-    "today",
-    "joined_on",
-    "rows",
-    "searches",
+# A manifest has the other options only if they are set, so that versions without an option can read
+# the manifests that do not use it.
+_ALWAYS_WRITTEN = (
+    "level",
+    "formats",
+    "non_negative",
+    "integer",
+    "nnls",
+    "local_non_negative",
+    "covariances",
+    "language",
 )
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written.
@@ -456,7 +456,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return the options as a JSON object that `from_json` reads.
 
-        Some options are omitted from the object if they are not set.
+        Most options are omitted from the object if they are not set.
 
         >>> Options.from_json(Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -470,18 +470,14 @@ class Options:
         exact_texts = {
             name: _exact_to_json(value) for name, value in exact.items() if value is not None
         }
-        optional = {name: values.pop(name) for name in (*PUBLICATION_TEXTS, *_OMITTED_IF_EMPTY)}
         if len(values["languages"]) == 1:
             del values["languages"]
         if not self.is_controlled:
             del values["rounding"]
-        if not self.top_down:
-            del values["top_down"]
-        return {
-            **values,
-            **exact_texts,
-            **{name: value for name, value in optional.items() if value},
+        written = {
+            name: value for name, value in values.items() if value or name in _ALWAYS_WRITTEN
         }
+        return {**written, **exact_texts}
 
 
 PUBLICATION_TEXTS = tuple(

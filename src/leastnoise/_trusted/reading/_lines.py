@@ -33,7 +33,9 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     r"""Read a file in blocks, each of which ends at the end of a line.
 
     ``read`` returns at most the requested number of bytes, and no bytes at the end of the file. A
-    line that is too long is replaced by ``NO_RECORD``.
+    line is replaced by ``NO_RECORD`` if more than ``LONGEST`` bytes of it are before the end of a
+    block. Whether that holds for a long line depends on the bytes before it. So that no row depends
+    on other rows, callers must treat every line of more than ``LONGEST`` bytes like ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
