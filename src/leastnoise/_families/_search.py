@@ -216,8 +216,6 @@ def dual_ascent(
 ) -> tuple[float, FloatArray, float, StepDetails]:
     """Return cost, weights, dual value and details of a dual ascent's best step.
 
-    The result has the step's cost, weights, dual value and result.
-
     Args:
         step: maps weights of sum 1 to three results: the cost of each column (1 at the optimum if
             its weight is above 0), the dual value, and a result.

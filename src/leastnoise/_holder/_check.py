@@ -49,8 +49,8 @@ _NOT_TEXT = (
     "bytes that are not text in this encoding: state another encoding, such as [source] "
     'encoding = "cp1252"'
 )
-# Each text is one line of the page.
 _MARK = "PRIVATE"
+# Each text is one line of the page.
 _ADVICE = (
     (
         "These are exact counts of the data. Show them only to people who may see the data, and "
@@ -410,10 +410,7 @@ class _ColumnCounter:
     def add(
         self, fitting_cells: IntArray, release_cells: IntArray, *outside_numbers: IntArray
     ) -> IntArray:
-        """Count the rows of a chunk; return the cells in which a release counts them.
-
-        Returns the cells where a release counts these rows.
-        """
+        """Count the rows of a chunk; return the cells in which a release counts them."""
         is_unmatched = (fitting_cells == self._null) | (fitting_cells == self._outside)
         is_dropped = (release_cells == DROP) | (release_cells >= self._kind.published)
         is_other = ~is_dropped & (release_cells >= self._kind.regular)

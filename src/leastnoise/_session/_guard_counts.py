@@ -703,8 +703,6 @@ def sufficient_guard_share(
 
     With this share, the guard distinguishes ``public_rows`` rows from no rows.
 
-    The result is None if ``guard_share`` is large enough.
-
     >>> privacy = Privacy(PureDP("0.99"))
     >>> (
     ...     sufficient_guard_share(privacy, Fraction(1, 100), 5000),

@@ -66,7 +66,9 @@ class LedgerError(LeastNoiseError):
 class GuardError(LeastNoiseError):
     """The guard stopped a release; only the guard was paid.
 
-    The guard stops a release if, with high confidence, fewer than half of the rows are used.
+    With high confidence, one of these is true: fewer than half of the rows are used, or none; the
+    source has fewer than half of its public number of rows; or nearly no used row has a value in a
+    column that only some tables use.
     """
 
 

@@ -1,8 +1,8 @@
 """Compute the keys that identify units (E6 of PROOFS-reading.md).
 
-Rows with equal keys belong to one unit.
-`key_reader` returns the key of one value; `UnitNumbers` numbers the keys of whole columns.
-Keys of columns are byte strings. pyarrow compares all their bytes.
+Rows with equal keys belong to one unit. `key_reader` returns the key of one value; `UnitNumbers`
+numbers the keys of whole columns. Keys of columns are byte strings, and pyarrow compares all their
+bytes.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -376,7 +376,7 @@ def key_columns(reading: Reading) -> Callable[[Column], KeyColumn]:
 
 
 def _is_among(byte_strings: Any, listed: Any) -> BoolArray:
-    """Return, as an Arrow array, whether each byte string is in a list."""
+    """Return a mask of the byte strings that are in an Arrow array."""
     import pyarrow.compute as pc
 
     _, starts = DistinctTexts(byte_strings).bytes_and_starts()

@@ -103,7 +103,7 @@ class _Address:
 
 
 def check_scheme(url: str, name: str) -> None:
-    """Raise `InputError` unless a URL is a PostgreSQL URL.
+    """Raise `InputError` unless a URL begins with one of the `SCHEMES`.
 
     Args:
         url: the URL.
