@@ -234,7 +234,7 @@ def damaged(folder, every, known_faults):
             plan="{}",
         )
     content = book.path.read_bytes()
-    subject = f"a ledger of {len(content)} bytes"
+    subject = f"a ledger of {len(content):,} bytes"
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
         if (subject, how) in known_faults:
             continue
@@ -305,15 +305,15 @@ def page_of(lines):
             ),
             f"{len(failed_checks)} checks failed. The run took {seconds:,.0f} CPU seconds.",
             "",
-            *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
+            *textwrap.wrap(f"Kinds of faults: {kinds}.", 100),
             "",
-            *textwrap.wrap(_METHOD, 110),
+            *textwrap.wrap(_METHOD, 100),
             "",
             "| scenario | faults | of | state of the release or the ledger |",
             "|---|--:|--:|---|",
             *rows,
             "",
-            *textwrap.wrap(_ABSENT, 110),
+            *textwrap.wrap(_ABSENT, 100),
             "",
             "## Failed checks",
             "",
