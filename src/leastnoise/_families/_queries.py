@@ -54,6 +54,10 @@ _AT_ONCE = 2**22  # maximum number of array entries in memory
 MOST_DENSE = 4096  # maximum number of cells of a dense matrix
 _ZERO_EIGENVALUE = 1e-10  # relative to the largest eigenvalue
 _ZERO_PART = 1e-7  # relative to the norm of the query
+# Least pivots of a Cholesky factor or a triangle, relative to the largest. The first is the square
+# root of _ZERO_EIGENVALUE. The square of the second is close to the rounding error of doubles.
+_LEAST_PIVOT = 1e-5
+_LEAST_PIVOT_OF_INVERSE = 1e-7
 # For these operators, a product with the stored Gram matrix is quicker than products with the
 # operator and its transpose.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
@@ -439,9 +443,9 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
             return None
         case Coarse():
             space = row_space(operator.operator)
-            if space is None or space.is_full:
-                if space is None:
-                    return None
+            if space is None:
+                return None
+            if space.is_full:
                 return span_of_runs(n, operator.starts)
             return _RunSpace(n, space.dimension, runs=space, starts=operator.starts)
     ends = interval_ends(operator)
@@ -467,9 +471,11 @@ def row_space(operator: Operator) -> RowSpace | None:
     by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
         return by_class
-    shape = triangular_form(operator)
-    if shape is not None and shape[1] > 1e-5:
-        return full_space(operator.size)
+    triangle = triangular_form(operator)
+    if triangle is not None:
+        _, diagonal_ratio = triangle
+        if diagonal_ratio > _LEAST_PIVOT:
+            return full_space(operator.size)
     rows = unit_rows(dense(operator))
     return row_space_of_gram(rows.T @ rows)
 
@@ -501,7 +507,7 @@ def row_space_of_gram(gram: FloatArray) -> RowSpace:
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
-        if np.min(pivots) > 1e-5 * np.max(pivots):
+        if np.min(pivots) > _LEAST_PIVOT * np.max(pivots):
             return full_space(n)
     except np.linalg.LinAlgError:
         pass
@@ -526,7 +532,8 @@ def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(lower)
-    if not np.min(pivots, initial=np.inf) > 1e-7 * np.max(pivots, initial=0.0):
+    least_allowed = _LEAST_PIVOT_OF_INVERSE * np.max(pivots, initial=0.0)
+    if not np.min(pivots, initial=np.inf) > least_allowed:
         return None
     if basis is None:
         half = np.linalg.inv(lower)

@@ -97,11 +97,14 @@ def k_norm(problem: PlanningProblem) -> Strategy:
             in_larger_tables.update(product.attributes)
     # If a larger table contains an attribute, it may already determine the one-way tables of the
     # attribute.
-    others = {name: table for name, table in tables.items() if name not in in_larger_tables}
+    smaller_choice = {name: table for name, table in tables.items() if name not in in_larger_tables}
+    choices = [tables]
+    if len(smaller_choice) < len(tables):
+        choices.append(smaller_choice)
     strategies = []
-    for shared in [tables, others] if len(others) < len(tables) else [tables]:
+    for choice in choices:
         with suppress(NotApplicable):
-            strategies.append(_shared_strategy(problem, shared, variances))
+            strategies.append(_shared_strategy(problem, choice, variances))
     if not strategies:
         raise NotApplicable(_BEST_APART)
     return min(strategies, key=lambda strategy: strategy.error)
@@ -165,10 +168,12 @@ def _measured_partition(
     first_cells = np.unique(groups, return_index=True)[1]
     are_nested = True
     for operator in operators:
-        of_cells = partition_groups(operator)
-        if of_cells is None:
+        coarser_groups = partition_groups(operator)
+        if coarser_groups is None:
             return None
-        are_nested = are_nested and np.array_equal(of_cells, of_cells[first_cells][groups])
+        are_nested = are_nested and np.array_equal(
+            coarser_groups, coarser_groups[first_cells][groups]
+        )
     if are_nested and finest.rows < kind.size:
         return finest
     return Identity(kind.size)
@@ -188,8 +193,8 @@ def _group_error(
     """Return the squared error of a group of tables at epsilon 1."""
     if len(names) == 1:
         return _LAPLACE_VARIANCE * tables[names[0]].error
-    of_group = variances.of([tables[name].size for name in names])
-    return sum(tables[name].error * of_group.cells[tables[name].size] for name in names)
+    group_variances = variances.of([tables[name].size for name in names])
+    return sum(tables[name].error * group_variances.cells[tables[name].size] for name in names)
 
 
 def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
@@ -349,30 +354,32 @@ def _error_function(
 ) -> Errors:
     """Return a function from the parts' squared weights to error and gradient."""
     counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
-    factors = {name: tables[name].factor for names in groups for name in names}
+    factors = {name: tables[name].factor for name in chain.from_iterable(groups)}
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
     closure, coefficients = residual_coefficients(workload.of(None), factors)
     positions = {name: at for at, name in enumerate(workload.domain.names)}
     columns = [_group_precisions(names, tables, variances, closure, positions) for names in groups]
     if counts:
         sets = [tuple(positions[name] for name in block.attributes) for block, _ in counts]
-        of_tables = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
-        columns.append(of_tables)
+        table_precisions = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
+        columns.append(table_precisions)
     errors = diagonal_errors(_stack_columns(columns), coefficients)
     if len(counts) == len(other_strategy.blocks):
         return errors
     costs = [
         weight * block_norm(workload.domain, block, 1) for block, weight in other_strategy.blocks
     ]
-    of_sums = sum(
+    cost_of_sums = sum(
         cost
         for cost, (block, _) in zip(costs, other_strategy.blocks, strict=True)
         if block.measure is not None
     )
+    total_cost = sum(costs)
     # At the best split, the error of each part is proportional to its cost.
-    return _add_error_of_sums(
-        errors, other_strategy.error * of_sums / sum(costs) * sum(costs) ** -2
-    )
+    error_of_sums = other_strategy.error * cost_of_sums / total_cost
+    # The error of the strategy is stated for cost 1. Its weights cost total_cost, so that their
+    # error is smaller by its square.
+    return _add_error_of_sums(errors, error_of_sums * total_cost**-2)
 
 
 def _stack_columns(columns: Sequence[Matrix]) -> Matrix:
@@ -392,11 +399,11 @@ def _add_error_of_sums(errors: Errors, error_of_sums: float) -> Errors:
 
     def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
         """Return the total squared error with sums, and minus its gradient."""
-        of_counts, gain = errors(squares[:-1])
+        counts_error, gain = errors(squares[:-1])
         if not squares[-1] > 0:
             return math.inf, np.zeros_like(squares)
-        of_sums = error_of_sums / float(squares[-1])
-        return of_counts + of_sums, np.append(gain, of_sums / float(squares[-1]))
+        sums_error = error_of_sums / float(squares[-1])
+        return counts_error + sums_error, np.append(gain, sums_error / float(squares[-1]))
 
     return with_sums
 

@@ -308,9 +308,9 @@ def apply_along_axis(
     array([[3],
            [7]])
     """
-    return function(
-        operator, x.transpose(order := [axis, *range(axis), *range(axis + 1, x.ndim)])
-    ).transpose(np.argsort(order))
+    order = [axis, *range(axis), *range(axis + 1, x.ndim)]
+    moved = function(operator, x.transpose(order))
+    return moved.transpose(np.argsort(order))
 
 
 def dense(operator: Operator) -> IntArray:
