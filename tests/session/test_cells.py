@@ -24,13 +24,10 @@ BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(
     DOMAIN, month="identity", size="identity"
 )
 UNIT = {"unit_column": "id", "max_rows": 6}
+HALF_RHO = ln.ZCDP("1/2")
 
 
-def privacy(
-    bound,
-    neighbours="add_remove",
-    budget=ln.ZCDP("1/2"),  # noqa: B008
-):  # noqa: B008, RUF100
+def privacy(bound, neighbours="add_remove", budget=HALF_RHO):
     """Return the privacy of units with a bound of rows in one cell."""
     return Privacy(budget, neighbours, **UNIT, max_per_cell=bound)
 

@@ -167,8 +167,8 @@ MIXED = (
     + ln.queries(SMALL, b="prefix", weight=3)
     + ln.marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
 )
-# They have every kind of budget and of workload. Every strategy but `union` can be used in one of
-# them.
+# These cases have every kind of budget and of workload. Every strategy except `union` supports at
+# least one of them.
 CASES = [
     (ln.PureDP("1/2"), MIXED),
     (ln.ZCDP("1/3"), RANGES),

@@ -123,17 +123,19 @@ def least_proved_delta(rule, privacy):
 def test_key_bound_is_close_above_the_exact_loss(noise, k, neighbours, threshold):
     rule, privacy = rule_and_privacy(noise, k, neighbours, threshold)
     claimed = least_proved_delta(rule, privacy)
-    counts = (
-        (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
-    )
-    reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
+    counts = (1, 2, threshold, threshold + 4)
+    if k == 2 and neighbours == "replace":
+        counts = (1, threshold)
+    reach = threshold + 60
+    if k == 2:
+        reach = threshold + math.ceil(3 * float(rule.scale))
     worst = max(
         exact_delta(rule, pairs, reach) for pairs in changes_of_neighbours(k, neighbours, counts)
     )
 
     assert worst <= claimed * (1 + 1e-6)
-    # Chances of the keys are added up, which at deltas like these is more than the chance of any:
-    # with q for one, k q and not 1 - (1 - q)^k.
+    # The bound adds up the deltas of the k keys. The probability that any of them is published is
+    # smaller: 1 - (1 - q)^k instead of k q, if q is the delta of one key.
     assert 1 - (1 - claimed / k) ** k <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
 
 

@@ -155,8 +155,8 @@ ASKED = (
     ln.queries(LINE, age=ln.ranges([(start, start + 3) for start in range(13)])),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
-# Every strategy is measured in the first that it is for, beginning elsewhere than the one before
-# it: so is every case.
+# Each strategy is tested in the first of these cases that it supports. The search begins at another
+# case for each strategy, so that all cases are used.
 TRIED = [
     (ASKED[workload_index], BUDGETS[budget_index])
     for workload_index, budget_index in (
