@@ -72,7 +72,7 @@ class RoundingRule:
     def bounds(self, count: int | None) -> tuple[int, int | None]:
         """Return the least and largest true count for a published count; None: no limit.
 
-        A suppressed count is None. The largest count is None if there is no limit.
+        A suppressed count is None.
         """
         if count is None:
             return self.suppressed
@@ -403,8 +403,7 @@ class _Conditions:
         """Return the least value of a cost (None: no least), and whether it is exact.
 
         A linear program is solved first. The bound from the linear program is exact if the solution
-        consists of integers, or if a known solution attains the bound. The result has two parts:
-        the least cost, or None if there is no minimum; and whether this cost is exact.
+        consists of integers, or if a known solution attains the bound.
 
         Args:
             costs: the cost of a count of 1 in each cell.

@@ -211,9 +211,6 @@ def _noise_properties(block: Block, weight: float) -> tuple[float, int, bool]:
     """Return a block's weight and largest row weight, and if a coefficient is > 1.
 
     These properties determine the noise scale.
-
-    The result consists of the block's weight, its largest row weight, and whether a coefficient
-    exceeds 1.
     """
     heaviest = math.prod([factor.heaviest for factor in block.factors])
     largest_square = max([factor.largest_square for factor in block.factors], default=1)

@@ -225,7 +225,7 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
 
 
 def _guard_forecast(spec: Spec, plan: Plan) -> GuardForecast | None:
-    """Return the expected cost and accuracy of the spec's guard, if it has one."""
+    """Return the expected cost and accuracy of the spec's guard, or None."""
     share = checked_guard_share(spec.options.guard)
     if share is None:
         return None

@@ -587,7 +587,7 @@ def _plain_product(structure: Structure) -> ProductStructure | None:  # noqa: AR
 
 @_plain_product.register
 def _(structure: ProductStructure) -> ProductStructure | None:
-    """Return the product form if no attribute has levels."""
+    """Return the product form; None with levels or blocks of many sets."""
     if structure.levels or structure.wide_blocks:
         return None
     return structure

@@ -107,10 +107,7 @@ def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Return an array with each group's value at its first cell, and 0 elsewhere.
-
-    The first cell of a group gets its value; the other cells get 0.
-    """
+    """Return an array with each group's value at its first cell, and 0 elsewhere."""
     if values.shape[axis] == len(groups):
         return values
     _, first = np.unique(groups, return_index=True)

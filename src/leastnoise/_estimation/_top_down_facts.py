@@ -75,8 +75,7 @@ def _label_cells(
 def list_possible_cells(step: SplitStep, impossible: Sequence[Combination]) -> BoolArray | None:
     """Return whether each cell of the children may contain rows; None if all may.
 
-    A cell may contain rows if it contains a cell of the finest table that may contain rows. The
-    result is None if all cells may.
+    A cell may contain rows if it contains a cell of the finest table that may contain rows.
     """
     if not impossible:
         return None

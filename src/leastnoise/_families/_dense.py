@@ -258,8 +258,7 @@ class GaussianOptimum(NamedTuple):
 def _root_eigenvalues(eigenvalues: FloatArray) -> FloatArray:
     """Return the square roots of eigenvalues; rounding errors are set to 0.
 
-    Eigenvalues that differ from 0 only by rounding errors are set to 0. Otherwise, the sum of these
-    rounding errors would invalidate the lower bound.
+    The sum of these rounding errors would invalidate the lower bound.
     """
     return np.sqrt(
         np.where(

@@ -490,7 +490,7 @@ def triangular_form(operator: Operator) -> tuple[bool, float] | None:
     """Return whether a triangular matrix is lower, and a ratio of its diagonal.
 
     The ratio is the smallest absolute diagonal entry divided by the largest. The result is None if
-    the matrix is not triangular.
+    the matrix is not triangular, or if its diagonal is zero.
     """
     if operator.rows != operator.size:
         return None

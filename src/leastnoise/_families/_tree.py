@@ -630,7 +630,7 @@ def _bound_ranges_across(
 
 @structured_inverse.register
 def _(operator: Tree, factor: Factor) -> GramInverse | None:
-    """Return the inverse Gram matrix of a hierarchy that measures its cells."""
+    """Return a hierarchy's inverse Gram matrix; None if it measures no cells."""
     if operator.widths[-1] == 1:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
     return None

@@ -102,10 +102,7 @@ class DraftDirectory:
 
 
 def open_optional_draft(target: Path | None) -> AbstractContextManager["DraftDirectory | None"]:
-    """Open a draft as `open_draft` does, or yield None if there is no target.
-
-    Nothing is written if ``target`` is None.
-    """
+    """Open a draft as `open_draft` does, or yield None if there is no target."""
     if target is None:
         return nullcontext()
     return open_draft(target)

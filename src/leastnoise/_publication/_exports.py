@@ -45,7 +45,7 @@ _MBI_REQUIREMENT = (
 
 
 def _round_up_to_double(value: Fraction) -> float | int:
-    """Return the smallest double (or integer, above all doubles) from a value on.
+    """Return the smallest double that is at least a value.
 
     Above the largest double, return the smallest integer that is at least the value.
     """

@@ -748,10 +748,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
 
 
 def find_table_or_groups(workload: Workload, key: str) -> Product | None:
-    """Return the table of a name or id, also of a mean's groups, or None.
-
-    Return None if there is no such table or mean.
-    """
+    """Return the table of a name or id, also of a mean's groups, or None."""
     name = _table_names(workload).get(key)
     for product in tables_to_write(workload.products):
         if product.name == name:

@@ -196,8 +196,7 @@ class Release:
     def library(self) -> str | None:
         """The data frame library used by default; None for the first installed one.
 
-        If the data were a data frame, the default is its library. None means the first library
-        that is installed.
+        If the data were a data frame, the default is its library.
         """
         return self.tables.library
 

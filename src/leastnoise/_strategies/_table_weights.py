@@ -117,10 +117,7 @@ def attribute_sets_with_joint(
 
 
 def check_table_size(block: Block) -> Block:
-    """Return the block; raise NotApplicable if its joint table is too large.
-
-    Raises `NotApplicable` if the joint table is too large.
-    """
+    """Return the block; raise `NotApplicable` if its joint table is too large."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if cells > MOST_TABLE_CELLS:
         raise NotApplicable(

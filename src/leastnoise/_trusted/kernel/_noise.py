@@ -75,10 +75,7 @@ def discrete_laplace(
     unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Try to draw some elements; return their values, and which are accepted.
-
-        Returns the values, and a mask of the accepted values.
-        """
+        """Try to draw some elements; return their values, and which are accepted."""
         scale_numerators = scale_at(p, index)
         divisor = scale_at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(scale_numerators, largest, size, entropy)  # L1
@@ -136,10 +133,7 @@ def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) ->
 
     # All elements have one scale.
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001
-        """Try to draw some elements; return their values, and which are accepted.
-
-        Returns the values, and a mask of the accepted values.
-        """
+        """Try to draw some elements; return their values, and which are accepted."""
         u, accepted = uniform_below(p, int(p), size, entropy)  # L1
         accepted &= toss_exp(
             Ratios(numerators=u, denominators=p),
@@ -214,10 +208,7 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Try to draw some elements; return their values, and which are accepted.
-
-        Returns the values, and a mask of the accepted values.
-        """
+        """Try to draw some elements; return their values, and which are accepted."""
         scale_numerators = scale_at(p, index)
         step = scale_at(unit, index)
         k = _draw_part_numbers(parts, table.draw(size, entropy), entropy)
@@ -272,10 +263,7 @@ def rounded_gaussian(
     table = half_normal_table(_PARTS_OF_STD)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        """Try to draw some elements; return their values, and which are accepted.
-
-        Returns the values, and a mask of the accepted values.
-        """
+        """Try to draw some elements; return their values, and which are accepted."""
         scale_numerators = scale_at(p, index)
         half_step = scale_at(q, index) * np.uint64(_PARTS_OF_STD)
         k = _draw_part_numbers(_PARTS_OF_STD, table.draw(size, entropy), entropy)

@@ -383,9 +383,8 @@ def fingerprint_measurements(
 def required_table_keys(measurements: Measurements) -> list[TableKey]:
     """Return the keys of the tables from which measurements are computed.
 
-    No key occurs twice.
-
     A key consists of the measure that is summed, or None if rows are counted, and the attributes.
+    No key occurs twice.
 
     Args:
         measurements: the measurements of all periods together. If a block sums the distances from

@@ -20,10 +20,7 @@ DAMAGED = (OSError, EOFError, zlib.error)
 
 
 def open_binary(path: Path) -> BufferedIOBase:
-    """Open a file for reading bytes; decompress it if its name ends in .gz.
-
-    If the name of the file ends in ``.gz``, the bytes are decompressed.
-    """
+    """Open a file for reading bytes; decompress it if its name ends in ``.gz``."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")

@@ -157,10 +157,9 @@ def null_numbers(reading: Reading) -> FloatArray:
 def text_number(reading: Reading) -> Callable[[str], float | None]:
     """Return a function that parses a text as a number; None if it is not one.
 
-    The function returns NaN for ``nan``, and None for a text that is not a number.
-
-    The forms are listed in the table in docs/spec.md. These forms are the same for every reading,
-    except that a reading has its own decimal mark, mark of thousands and currency signs.
+    The function returns NaN for ``nan``. The forms are listed in the table in docs/spec.md. These
+    forms are the same for every reading, except that a reading has its own decimal mark, mark of
+    thousands and currency signs.
 
     >>> read = text_number(Reading())
     >>> [read(form) for form in ("17.50", "(5)", "5-", "2e3", " 7 ", "inf", "1,5", "--5", "NaN")]
@@ -397,11 +396,9 @@ def stamps(data: Any) -> IntArray | None:
 def time_reader(clocked: TimeRule, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
     """Return a function that reads any value as a time; None for a null.
 
-    Texts are read by a pattern, and numbers by their unit.
-
-    The function returns seconds since 1970, and whether these are in UTC instead of the attribute's
-    time zone; None for a null. If a value is not a time, its seconds are outside the days of every
-    attribute.
+    Texts are read by a pattern, and numbers by their unit. The function returns seconds since 1970,
+    and whether these are in UTC instead of the attribute's time zone. If a value is not a time, its
+    seconds are outside the days of every attribute.
 
     >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
