@@ -256,7 +256,9 @@ def test_gallery_tasks_print_what_the_page_shows(tmp_path):
         assert NUMBER.sub("", output).split() == NUMBER.sub("", task.output).split(), task.code
         assert numbers(output) == pytest.approx(numbers(task.output), rel=0.15), task.code
     text = gallery.PAGE.read_text("utf-8")
-    for picture in re.findall(r"images/gallery-(\w+\.svg)", text):
+    pictures = re.findall(r"images/gallery-(\w+\.svg)", text)
+    assert pictures
+    for picture in pictures:
         assert "</svg>" in (tmp_path / picture).read_text("utf-8")
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)[:-1]
     assert re.findall(r"^\| \[(.*?)\]", text, flags=re.MULTILINE) == titles

@@ -31,11 +31,11 @@ def test_check_sees_mistakes_before_one_percent_is_spent(folder, run, name):
     planned = run("plan", wrong_spec).err
     if mistake.sees == "plan":
         assert mistake.says in planned
-        return
-    assert planned == ""
-    if mistake.sees == "check":
+    elif mistake.sees == "check":
+        assert planned == ""
         assert any(mistake.says in line for line in badly_read(run("check", wrong_spec).out))
-        return
-    run.is_refused(mistake.says, "release", wrong_spec, "--out", "out")
-    assert spent(correct_spec) == (["epsilon = 0.01"] if mistake.sees == "guard" else [])
-    assert not (folder / "out").exists()
+    else:
+        assert planned == ""
+        run.is_refused(mistake.says, "release", wrong_spec, "--out", "out")
+        assert spent(correct_spec) == (["epsilon = 0.01"] if mistake.sees == "guard" else [])
+        assert not (folder / "out").exists()

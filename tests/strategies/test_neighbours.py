@@ -43,6 +43,7 @@ def test_strategies_cost_at_most_their_claim(strategy, budget, workload):
     plan_of_replaced = plan_of(strategy, budget, workload, "replace")
     assert (plan_of_added is None) == (plan_of_replaced is None)
     if plan_of_added is None or plan_of_replaced is None:
+        # Without a plan there is no cost. These strategies apply to every workload and budget.
         assert strategy not in ("identity", "workload", "marginals")
         return
     # The budget as epsilon, or as mu squared.

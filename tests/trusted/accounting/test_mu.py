@@ -326,7 +326,7 @@ AMOUNTS = st.lists(
 @given(AMOUNTS)
 def test_exactly_the_remaining_mu_is_payable(charges):
     if not is_within_budget(WHOLE, charges):
-        return
+        return  # nothing is left, so no charge is payable
     available = left_of_budget(WHOLE, charges)
     factor = Fraction(1001, 1000)
     if available.mu_squared:

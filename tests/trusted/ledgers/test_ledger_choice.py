@@ -116,9 +116,9 @@ def test_lost_ledger_is_noticed_by_its_releases(tmp_path, facts, message):
     path = tmp_path / "people.ledger"
     if not message:
         assert find_ledger(path, tmp_path / "people.csv", None, []) is None
-        return
-    with pytest.raises(LedgerError, match=message):
-        find_ledger(path, tmp_path / "people.csv", None, [])
+    else:
+        with pytest.raises(LedgerError, match=message):
+            find_ledger(path, tmp_path / "people.csv", None, [])
 
 
 @pytest.mark.parametrize("place", ["ledger", "data", "second", "output", "elsewhere"])
