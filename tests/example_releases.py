@@ -65,7 +65,7 @@ def example_workload():
         queries(DOMAIN, sex="identity", sum="pay"),
         queries(DOMAIN, sex="identity"),
     ]
-    # Not their sum, in which the two tables by sex would be one.
+    # The sum of these workloads would merge the two tables by sex.
     return Workload(DOMAIN, tuple(product for part in parts for product in part))
 
 
@@ -86,7 +86,7 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
                 total_and_cells = np.vstack([np.ones(size), np.eye(size)]).astype(int)
                 queries_of_factor = Dense(total_and_cells)
             factors.append(Factor((name,), queries_of_factor))
-        # A row adds as much to the norm of a table of sums as to one of counts.
+        # A row adds as much to the norm of a table of sums as to the norm of a table of counts.
         largest = 1 if product.measure is None else domain.measures[product.measure].largest
         block = Block(tuple(factors), Fraction(1), product.measure)
         weight = (1.0 + len(blocks) / 3) / largest

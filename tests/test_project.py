@@ -148,7 +148,7 @@ def test_every_module_can_be_imported():
         importlib.import_module(name)
 
 
-# Examples of these files are tests, as those of every other untrusted file.
+# The examples in these files are tests, as in every other untrusted file.
 NOT_TRUSTED = {f"leastnoise.{file.removesuffix('.py').replace('/', '.')}" for file in HELPERS}
 
 

@@ -186,8 +186,8 @@ def test_greedy_h_variants_have_published_errors(gram, defined, released):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_greedy_h_skips_blocks_without_queries(seed):
-    # Only rounding errors are left of the weights of ranges behind their last cell; with seed 5 to
-    # follow them ends in a negative error.
+    # Behind the last cell of the ranges, only rounding errors of the weights remain. A fit that
+    # followed these would have a negative error with seed 5.
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 20, 30)
     scales = _greedy_h.fit_greedy_h(

@@ -17,7 +17,7 @@ import pytest
 from waiting import HANGS
 
 HERE = Path(__file__).parent
-# As in `make browsers`: all pages of the site, and pictures of those of the program.
+# Set by `make browsers`: test all pages of the site, and take pictures of the program's pages.
 WHOLE = os.environ.get("LEASTNOISE_SITE") == "whole"
 BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
 

@@ -197,7 +197,7 @@ def test_notebook_chart_needs_no_network(monkeypatch):
     assert "http" not in shown["image/svg+xml"].replace("http://www.w3.org/", "")
     assert shown["application/vnd.vegalite.v6+json"]["$schema"].endswith("/v6.json")
     with alt.renderers.enable("html"):
-        assert "text/html" in chart._repr_mimebundle_()  # another renderer that was asked for
+        assert "text/html" in chart._repr_mimebundle_()  # another renderer, which the user selected
     monkeypatch.setenv("LEASTNOISE_CHARTS", "off")
     assert "image/svg+xml" not in chart._repr_mimebundle_()
 

@@ -231,7 +231,7 @@ def test_audit_covers_the_category_search(visits, run, monkeypatch):
     shown = run.succeeds("audit", "spec.toml", "--trials", "200")
     assert shown.err == ""
     search_part = shown.out[shown.out.index("The search for categories of 'agent'") :]
-    # Chance decides which of these has the largest bound, and is the one that is not listed.
+    # Chance decides which of these tests has the largest bound. This test is not listed.
     tests_of_all_keys = ("all keys that nobody else has", "all keys that others have too")
     assert sum(name not in search_part for name in tests_of_all_keys) == 1
     parts = ("epsilon: at most 0.2", "a key at the threshold", "no bound is above its claim")

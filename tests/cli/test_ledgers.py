@@ -181,7 +181,7 @@ def test_release_in_memory_names_resumable_entries(folder):
         ln.release(plan, "people.csv", ledger="people.ledger")
 
 
-# --- what was stopped, by this version or by another one ------------------------------------------
+# --- stopped releases, of this version or another one ---------------------------------------------
 
 
 def test_late_amount_with_delta_is_warned_of(folder, run):
@@ -397,7 +397,7 @@ def _file(name):
 
 
 APPROXIMATE = 'epsilon = "1"\ndelta = "1e-9"'
-EARLY = [  # the budget of the spec, what is there, further arguments, and what is said
+EARLY = [  # the budget of the spec, the state of the folder, further arguments, and the message
     ("", lambda folder: (folder / "out").mkdir(), [], "The output directory must not exist yet"),
     ("", _file("out"), [], "The output directory must not exist yet"),
     ("", _book(), ["--out", "people.csv/out"], "that you can write to"),

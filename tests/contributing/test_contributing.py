@@ -17,8 +17,8 @@ import pytest
 from contributing.parts import FOLDER, Part, add_part, changed, copy_project, read_part, read_parts
 from waiting import HANGS
 
-# A part that is one thing touches at most so many files, and a fragment of the changelog. A
-# mechanism is a strategy, a procedure and several texts.
+# The most files that a part touches, besides a fragment of the changelog. A mechanism touches more,
+# because it is a strategy, a procedure and several texts.
 MOST_FILES = 5
 FILES_OF_MECHANISM = 8
 # The pages of docs that describe the parts of a kind.

@@ -161,8 +161,8 @@ def test_bound_ignores_limits_by_other_attributes():
 
 @pytest.mark.parametrize(("cells", "filled"), [(6, 6), (8, 8), (8, 6), (12, 3)])
 def test_bound_covers_units_with_rows_in_many_cells(cells, filled):
-    # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
-    # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
+    # Units are the 0/1 vectors with at most ``filled`` ones. Every permutation of a unit is a unit,
+    # so the best precision has the form a (I - J/n) + b J/n. Its largest value over units is 1.
     ones = np.arange(1, filled + 1)
     between = ones * (cells - ones) / cells
     along = ones**2 / cells

@@ -375,7 +375,7 @@ def test_adaptive_release_has_no_band_without_measurement(strategy):
             continue
         answered += 1
         covered += bool((band.low <= truth + 1e-12).all() and (truth <= band.high + 1e-12).all())
-    # More than 4 of 12 miss at 0.95 with a chance below 1e-4, and the seeds are fixed.
+    # The probability that more than 4 of 12 miss at 0.95 is below 1e-4, and the seeds are fixed.
     assert covered >= answered - 4
 
 

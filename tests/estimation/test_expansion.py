@@ -150,8 +150,8 @@ def test_expanded_buckets_have_stated_noise(mechanism, product):
     estimates = np.array([draw.estimate(product).values.reshape(-1) for draw in draws])
     truth = rows_of(product) @ EVEN
     stated_variances = draws[0].estimate(product).noise_std.reshape(-1) ** 2
-    # 400 draws: the mean is within 5 standard errors, and the variance within 40% (Laplace: 6
-    # standard errors), once in a million.
+    # With 400 draws, the mean is beyond 5 standard errors, or the variance beyond 40% (6 standard
+    # errors of Laplace noise), with a probability of one in a million.
     assert (
         np.abs(estimates.mean(axis=0) - truth) <= 5 * np.sqrt(stated_variances / 400) + 1e-9
     ).all()

@@ -54,9 +54,9 @@ def test_implicit_operator_equals_explicit_matrix(plan):
 
 
 def test_simulated_variances_are_conservative_and_close(monkeypatch):
-    # 256 draws: the factor 1.335 makes an answer too small with probability 1 in 1000; of 24 + 84
-    # answers, dependent ones, the false alarm rate is below 0.11 by the union bound, and the seed
-    # is fixed.
+    # With 256 draws and the factor 1.335, the variance of an answer is too small with a probability
+    # of 1 in 1000. By the union bound over 24 + 84 dependent answers, the false alarm rate is below
+    # 0.11; the seed is fixed.
     monkeypatch.setattr("leastnoise._error._joint._MOST_EXACT", 0)
     iterative = IterativeStructure(joint_of(SEPARATE.plan))
     squares = LeastSquares(SEPARATE.plan)

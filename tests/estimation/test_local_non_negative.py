@@ -131,7 +131,7 @@ def test_nothing_changes_where_nothing_is_negative():
 
 
 def test_sparse_tables_come_nearer_on_average():
-    # No single table need come nearer; 10 sparse vectors do on average.
+    # A single table may move away from the truth. The mean over 10 sparse vectors does not.
     before = after = 0.0
     for seed in range(10):
         estimate, truth = observed(PAIRS, seed=100 + seed, cells=6)

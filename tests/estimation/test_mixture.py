@@ -52,8 +52,8 @@ def test_slopes_match_the_squared_residuals():
             fit.slopes(along + sign * step * towards, shares + sign * step * moved)[0]
             for sign in (1, -1)
         )
-        # Shares stand outside of the slopes along the distributions, and all slopes are half those
-        # of the squares.
+        # The slopes along the distributions leave out the factor of the shares, and all slopes are
+        # half the slopes of the squares.
         expected = 2 * float((spread * shares * towards).sum() + pull @ moved)
         assert (above - below) / (2 * step) == pytest.approx(expected, rel=1e-4)
     fit.run(60)

@@ -171,7 +171,7 @@ def test_nnls_errors_match_simulation(tree_solution):
     assert stated.shape == ranges.shape
     assert root_mean_square(stated) < root_mean_square(unbiased)
 
-    # An independent simulation at the same truth; two means of 40 squares, pooled over
+    # An independent simulation at the same truth. Both sides are means of 40 squares, pooled over
     # dependent ranges.
     joint = joint_blocks_of(plan)
     truth = tree_solution.cells.reshape(-1, 1)

@@ -147,7 +147,7 @@ def test_errors_are_below_separate_rounding():
             for column, answers in enumerate((table.top_down, table.answer, of_separate)):
                 errors[row, column] += np.mean((answers - truth) ** 2)
     down, unbiased, separate = np.sqrt(errors / 8).T
-    # The cells are 1.64 from the truth, after 2.50 of the unbiased ones and 1.77 of rounded ones.
+    # The error of the cells is 1.64; unbiased cells have 2.50, and separately rounded cells 1.77.
     assert down[0] < 0.7 * unbiased[0]
     assert (down < 0.95 * separate).all()
     assert (down[1:] < 0.6 * separate[1:]).all()  # clipped cells have sums that are too large

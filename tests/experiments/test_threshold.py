@@ -24,7 +24,7 @@ from mechanisms.remembered import draw_ahead
 
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6
-# All multisets of up to three amounts, and with each the same with one more row.
+# All multisets of up to three amounts. `PAIRS` adds a row to each of them.
 DATA = [
     rows
     for size in range(4)

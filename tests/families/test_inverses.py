@@ -133,7 +133,7 @@ LARGE = [
     Tree.full(343, 7),
     Tree(74, (37, 1)),
 ]
-# A child of 37 cells, a prime, is one run: a bound all the same, but not a close one.
+# A child of 37 cells, a prime number, is one run. The bound holds, but is not close.
 LOOSE = {
     str(LARGE[-1]): 2,
     **dict.fromkeys(["one scale", "runs of scales"], 2),

@@ -15,19 +15,19 @@ import pytest
 from contracts.trusted import TRUSTED
 
 TESTS = Path(__file__).parents[1]
-# What the packages offer by name.
+# The test of the names that the packages export.
 NAMES = "tests/test_project.py::test_exported_names_are_public_and_importable"
-# They run the trusted packages too; how rows fit is told by the command alone.
+# These tests run the trusted packages too. Only the command `check` tells how rows fit.
 BESIDE = ("tests/domain", "tests/plan", "tests/session", "tests/cli/test_check.py")
-# They read the code, and fail for changes that compute nothing else.
+# These tests read the code, and fail for changes that have no effect on results.
 READ_THE_CODE = (
     "tests/trusted/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",
 )
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those
 # of a test: once for all that use it.
 SERVERS = {"": 0.0, "spark": 15.0, "postgres": 3.0, "url": 3.0}
-# CPU seconds of a test while it is recorded, about half of that without coverage. Longer ones meet
-# no mutant.
+# CPU seconds of a test while coverage is recorded; it takes about half of these without coverage.
+# Longer tests are not run on mutants.
 LONGEST = 8.0
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from mutants.generate import mutated
 from waiting import HANGS
 
-FIRST = 60  # tests that run before the files of more are imported
-MOST = (
-    60.0  # CPU seconds of tests that a mutant meets at most, by what they took on the code as it is
-)
-# CPU seconds beyond three times what the tests took when they were recorded, where later ones found
-# values kept by earlier ones.
+FIRST = 60  # tests that run before the files of further tests are imported
+# The most CPU seconds of tests that are run on a mutant, as measured on the unchanged code.
+MOST = 60.0
+# CPU seconds that tests may take beyond three times their recorded seconds. In the record, some
+# tests used values that earlier tests had cached.
 PATIENCE = 90.0
 # The first words of an outcome if no test failed, because a change broke a conftest or the run
 # itself.

@@ -707,8 +707,8 @@ def test_share_interval_covers_at_its_level(limited_release, cut, uncounted, kep
         share = cut_share(limited_release, noisy_cut, noisy_kept, 3 * std, std)
         assert 0 <= share.low <= share.share <= share.high <= 1
         covered += share.low <= true_share <= (1 if uncounted else share.high)
-    # Four standard errors of the simulation below the level. The multiplier of the interval is the
-    # larger of those of normal and Laplace noise.
+    # Four standard errors of the simulation below the level. The interval has the larger multiplier
+    # of normal and Laplace noise.
     assert covered / trials > 0.95 - 4 * (0.05 * 0.95 / trials) ** 0.5
 
 

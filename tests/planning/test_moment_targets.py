@@ -187,7 +187,7 @@ def test_relative_targets_are_shares_of_scales():
     amounts = promised_error(ln.plan(variances(margin=1, scales={"pay": 200}), budget))
     share = promised_error(ln.plan(variances(relative=1, scales={"pay": 200}), budget))
     assert share == pytest.approx(amounts / 200)
-    # The slope of age, 250 / 13 of a standardised one, errs most.
+    # The slope of age has the largest error. It is 250 / 13 of a standardised slope.
     options = {"on": ["age"], "size": SIZE, "scales": SCALES}
     amounts = promised_error(
         ln.plan(ln.regression_queries(DOMAIN, "pay", margin=1, **options), budget)

@@ -137,8 +137,8 @@ def test_invalid_targets_are_refused(call, message):
 
 
 def test_worst_objective_improves_the_worst_table():
-    # One attribute of 2 cells and one of 60: under the least total the small tables get little of
-    # the budget.
+    # One attribute has 2 cells, and the other 60. A plan with the least total error gives little of
+    # the budget to the small table.
     domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60)).as_complete()
     workload = ln.marginals(domain, ways=1)
     plan_for_total = ln.plan(workload, ZCDP(1), strategy="marginals", objective="total")

@@ -67,7 +67,7 @@ def test_stored_release_still_gives_its_answers(stored):
         with (stored / f"{entry['files']}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         for name in ("answer", "noise_std", "low", "high"):
-            # Answers on buckets are solved by another matrix than then: their last digits differ.
+            # This version solves answers on buckets by another matrix, so their last digits differ.
             assert [float(row[name]) for row in rows] == pytest.approx(
                 table.numbers()[name].tolist(), rel=1e-9, abs=1e-8
             )

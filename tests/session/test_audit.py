@@ -26,9 +26,9 @@ CASES: dict[str, tuple[ln.Workload, ln.Privacy, str]] = {
     "discrete Gaussian": (ASKED, ln.Privacy(ln.ZCDP("1/2"), "replace"), "residual"),
     "discrete Gaussian, sums": (SUMS, ln.Privacy(ln.ZCDP("1/10")), "workload"),
 }  # fmt: skip
-# The seeds fix the verdicts. Bounds at confidence 0.999999 show how far from chance they are: that
-# of the fault is missed, and that of the right program is above the claim, for fewer than one seed
-# in a million.
+# The seeds fix the verdicts. Bounds at confidence 0.999999 show that the verdicts are not due to
+# chance: for fewer than one seed in a million, the audit misses the fault, or its bound on the
+# correct program is above the claim.
 SURE = 1 - 1e-6
 
 

@@ -79,7 +79,7 @@ def test_reported_cut_share_matches_the_data(tmp_path, unit_rows, max_rows, per_
         release = ln.release(planned, source, ledger=tmp_path / f"{number}.ledger", options=GUARD)
         share, low, high = reported_shares(release)
         assert low - 0.03 <= counted <= high + 0.03  # six standard errors and more, with rounding
-        # Up to 3 rows a unit, more rows of very large units are cut than counted, as stated.
+        # With at most 3 rows a unit, the counts miss cut rows of very large units, as stated.
         assert low - 0.03 <= true <= high + (0.03 if max_rows > 3 else 1)
         assert share == pytest.approx(counted, abs=0.06)
         assert high - low < 0.15

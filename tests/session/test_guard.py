@@ -165,7 +165,7 @@ def test_budgets_of_guard_and_plan_add_up(budget):
 SHARES = ["1/100", "1/20", "1/10", "1/5", "1/2"]
 EPSILONS = ["0.1", "1", "5"]
 DELTAS = ["1e-6", "1e-9", "1e-12"]
-# Every two of a share, an epsilon and a delta are together in one of these.
+# Each pair of a share, an epsilon or a delta occurs in one of these cases.
 PAIRWISE = [
     (share, epsilon, DELTAS[(row + column) % 3])
     for row, share in enumerate(SHARES)

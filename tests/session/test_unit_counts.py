@@ -92,8 +92,8 @@ def test_rows_and_units_share_the_budget(plan):
     expected_error = plan.expected_error()
     assert expected_error.lower_bound <= expected_error.total_squared_error
     errors = {table.name: table.rmse for table in expected_error.tables}
-    # The error is in multiples of the noise for one row within the share. A person has one row by
-    # region, and one in each of the four months.
+    # The error is a multiple of the noise for one row at the measure's share of the budget. A
+    # person has one row in the table by region, and one row in each of the four months.
     for name, measure, rows in (
         ("units by region", "units", 1),
         ("units by month", "units by month", 4),

@@ -43,8 +43,8 @@ def test_total_errors_match_the_results_page(name, shape, kind, figure):
 
 
 def test_total_errors_of_even_splits():
-    # Per cell: F (all coefficients alike) 17.0 on the 16 marginals; the variance of Q's cells is
-    # improved by least squares.
+    # With equal noise on all coefficients, F has an error of 17.0 per cell on the 16 marginals.
+    # Least squares reduce the variance of the cells of Q.
     assert math.sqrt(total(ONE, "fourier_even") / 32) == pytest.approx(17.0, abs=0.05)
     # All tables have the same error.
     assert total(ONE, "workload_even") == pytest.approx(total(ONE, "workload"), rel=1e-3)

@@ -40,8 +40,8 @@ def test_groups_keep_buckets_worth_their_noise():
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
     shares = np.array([0.85, 0.14, 0.009, 0.001])
     ranges = buckets.choose_ranges(shares[:, None] * profile, noise)
-    # By hand: what lies beyond is kept where it is larger than its noise. 5% of a share of a
-    # million is 42,500, 7000, 450 and 50.
+    # Computed by hand: the amount beyond a bucket is kept if it is larger than its noise. 5% of
+    # each group's share of a million is 42,500, 7000, 450 and 50.
     assert noise[3:].round().tolist() == [312.0, 838.0, 2589.0, 8000.0]
     assert ranges.kept_buckets.tolist() == [5, 5, 4, 4]
     assert ranges.group_shares == pytest.approx(shares, abs=2e-3)

@@ -68,7 +68,7 @@ def test_strategies_cost_at_most_their_claim(strategy, budget, workload):
 
 
 def test_row_that_leaves_the_domain_counts():
-    # The total is the same for all rows inside; it changes if a row is replaced by one outside.
+    # The total changes only if a row of the domain is replaced by a row outside the domain.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)
     plan = Measurements(
@@ -83,7 +83,7 @@ def test_row_that_leaves_the_domain_counts():
 
 
 def test_contrasts_of_many_attributes_lose_no_factor_two():
-    # Attributes of one size are counted together: all pairs of 40, and of 20 of four sizes.
+    # All pairs of 40 attributes of one size, and of 20 attributes of four sizes.
     for sizes in ([2] * 40, [2, 3, 4, 5] * 5):
         domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)})
         workload = marginals(domain, ways=2)

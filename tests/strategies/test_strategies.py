@@ -98,8 +98,8 @@ def test_few_ranges_are_planned_on_merged_cells(shuffled):
     assert plan.measured().blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
     # The error is 4.23 if every cell is measured.
     assert plan.expected_error().tables[0].rmse / (np.sqrt(2) * 100) < 3.58
-    # The optimum for Gaussian noise, of rank 30: measured with nothing beside it, it is as good as
-    # its bound says.
+    # The optimum for Gaussian noise has rank 30. It is the only measured block, and its error is as
+    # small as its bound.
     plan = plan_of("gaussian_optimum", workload, RHO)
     total = plan.expected_error().total_squared_error
     assert 1 - 1e-6 <= total / plan.expected_error().lower_bound < 1.0015
@@ -199,8 +199,8 @@ LEVELS = Domain(
 
 @pytest.mark.parametrize("name", ["level_tree", "eigen_design", "gaussian_optimum", "tilted"])
 def test_other_tables_count_by_their_errors(name):
-    # Coefficients of 2^20 and more along b once made its queries look certain, and groups of a all
-    # that mattered along a.
+    # Coefficients of 2^20 and more along b must not make its queries look certain: then only the
+    # groups of a would matter along a.
     workload = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")
     assert error_of(name, workload, ZCDP("1/2")) < error_of("hierarchy", workload, ZCDP("1/2"))
 
@@ -209,8 +209,8 @@ def test_other_tables_count_by_their_errors(name):
     ("name", "budget"), [("gaussian_optimum", ZCDP("1/2")), ("p_identity", PureDP(1))]
 )
 def test_sums_have_strategies_of_their_own(name, budget):
-    # With those of the counts, sums up to 1000 would take more bits than there are, and sums of
-    # cells be made of weighted sums.
+    # With the strategies of the counts, sums up to 1000 would need more bits than an integer has,
+    # and sums of cells would be computed from weighted sums.
     workload = (
         queries(LEVELS, a="prefix", b="prefix")
         + queries(LEVELS, b="identity")

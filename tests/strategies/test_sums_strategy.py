@@ -118,8 +118,8 @@ def test_large_noise_is_not_taken_for_rich_records():
         choose_threshold(gram, edges, places, noisy_counts, noise, 2**0.5 / 0.09).threshold
         for noisy_counts in counts
     ]
-    # The public maximum is 8 million, the largest amount about one; the least error is at about 300
-    # 000.
+    # The public maximum is 8 million, and the largest amount is about one million. The error is
+    # least at about 300,000.
     assert np.percentile(chosen, 90) <= 900_000
     assert np.percentile(chosen, 10) >= 150_000
 
