@@ -67,7 +67,6 @@ RARE = {
     ("manifest", "receipt.guard_reduced_from"),
 }
 DOCS = Path(__file__).parents[2] / "docs"
-PROMISE = DOCS / "promise.md"
 LIST = DOCS / "published-fields.md"
 MARK = "<!-- fields: made by PYTHONPATH=tests:. python -m session.published_fields -->\n"
 JSON_FILES = {
@@ -213,11 +212,11 @@ def written_fields(folder):
 
 
 def entries_with_reasons(text):
-    """Return the pairs of a kind of file and an entry, from the table of the promise.
+    """Return the pairs of a kind of file and an entry, from the table of reasons.
 
     An entry is a field, or ``field.*`` for a field and all fields inside it.
     """
-    section = text.partition("### Every field")[2].partition("\n## ")[0]
+    section = text.partition("## Why each field is public")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| (`.*?) \| (\S.*?) \|$", section, flags=re.MULTILINE)
     return [(kind, entry) for kind, names, _ in rows for entry in re.findall(r"`([^`]+)`", names)]
 
@@ -236,11 +235,11 @@ def entry_of_field(kind, field, entries):
 
 def list_fields(fields, entries):
     """Return the table of all fields with their entries, in Markdown."""
-    lines = ["| file | field | row of the promise |", "|---|---|---|"]
+    lines = ["| file | field | row with the reason |", "|---|---|---|"]
     for kind, field in sorted(fields):
         entry = entry_of_field(kind, field, entries)
         if entry is None:
-            raise SystemExit(f"{PROMISE.name} gives no reason for {field} of the {kind}")
+            raise SystemExit(f"{LIST.name} gives no reason for {field} of the {kind}")
         lines.append(f"| {kind} | `{field}` | `{entry}` |")
     return "\n".join(lines) + "\n"
 
@@ -254,6 +253,7 @@ def listed_fields(text):
 if __name__ == "__main__":
     with TemporaryDirectory() as name:
         all_fields = written_fields(Path(name)) | RARE
-    table = list_fields(all_fields, entries_with_reasons(PROMISE.read_text(encoding="utf-8")))
-    head = LIST.read_text(encoding="utf-8").partition(MARK)[0]
+    text_of_page = LIST.read_text(encoding="utf-8")
+    table = list_fields(all_fields, entries_with_reasons(text_of_page))
+    head = text_of_page.partition(MARK)[0]
     LIST.write_text(f"{head}{MARK}\n{table}", encoding="utf-8")

@@ -1,10 +1,9 @@
-"""Tests that docs/promise.md gives a reason for exactly the fields that are written."""
+"""Tests that docs/published-fields.md gives a reason for exactly the fields that are written."""
 
 import pytest
 
 from session.published_fields import (
     LIST,
-    PROMISE,
     RARE,
     entries_with_reasons,
     entry_of_field,
@@ -15,7 +14,7 @@ from session.published_fields import (
 )
 
 PAGE = (
-    "### Every field\n| ledger | `a`, `b.*`, `b.c` | why |\n| x | d | why |\n## next\n"
+    "## Why each field is public\n| ledger | `a`, `b.*`, `b.c` | why |\n| x | d | why |\n## next\n"
     "| ledger | `e` | why |\n"
 )
 
@@ -29,8 +28,9 @@ def test_every_written_field_is_listed(tmp_path):
 
 
 def test_every_listed_field_has_a_reason():
-    entries = entries_with_reasons(PROMISE.read_text(encoding="utf-8"))
-    listed = listed_fields(LIST.read_text(encoding="utf-8"))
+    text = LIST.read_text(encoding="utf-8")
+    entries = entries_with_reasons(text)
+    listed = listed_fields(text)
     assert listed == {field: entry_of_field(*field, entries) for field in listed}
     used = {(kind, entry) for (kind, _), entry in listed.items()}
     assert sorted(set(entries) - used) == []
