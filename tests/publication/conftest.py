@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,13 +14,13 @@ STORED = sorted((ROOT / "tests" / "data" / "releases").glob("1-*"))
 
 @pytest.fixture(scope="session")
 def page():
-    """Return the names that the programs of docs/measurements.md define."""
+    """Return the functions that the programs of docs/measurements.md define."""
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
         # The code comes from a page of this project.
         exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102
-    return names
+    return SimpleNamespace(**names)
 
 
 @pytest.fixture(params=STORED, ids=lambda path: path.name)

@@ -220,13 +220,13 @@ def test_mbi_gets_rows_of_equal_noise(measured_release, page):
     assert exported["domain"] == {
         name: release.plan.domain.kind(name).size for name in release.plan.domain.names
     }
-    tables = page["tables"](measured_release)
+    tables = page.tables(measured_release)
     counts = [table for table in tables if table["measure"] is None]
     assert len(counts) == len(exported["measurements"])
     for table, measurement in zip(counts, exported["measurements"], strict=True):
         assert measurement["clique"] == table["attributes"]
         variances = [
-            page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
+            page.variance(table["noise"], scale, table["grid"]) for scale in table["scales"]
         ]
         factor = measurement["stddev"] / np.sqrt(variances)
         values = (table["values"] * factor).tolist()
@@ -301,7 +301,7 @@ def test_mbi_reads_the_export(measured_release, page, tmp_path):
 
     file = tmp_path / "measurements.json"
     file.write_text(ln.export(measured_release, "mbi"))
-    domain, measurements, total = page["format_mbi_measurements"](file)
+    domain, measurements, total = page.format_mbi_measurements(file)
     model = mbi.estimation.MirrorDescent().estimate(
         domain, measurements, known_total=total, iters=300
     )

@@ -21,7 +21,7 @@ from trusted.linop.conformance import CASES
 )
 def test_page_knows_every_operator(case, page):
     written = json.loads(json.dumps(to_json(case.operator)))
-    assert np.array_equal(page["matrix"](written), dense(case.operator))
+    assert np.array_equal(page.matrix(written), dense(case.operator))
 
 
 def test_every_kind_of_operator_is_tried():
@@ -34,7 +34,7 @@ def test_every_kind_of_operator_is_tried():
 
 def test_stored_release_is_read_by_the_page(stored, page):
     release = ln.read_release(stored)
-    read = list(page["tables"](stored))
+    read = list(page.tables(stored))
     assert len(read) == len(release.measurements.blocks)
     for table, block, values in zip(
         read, release.measurements.blocks, release.observation.values, strict=True
@@ -50,7 +50,7 @@ def test_stored_release_is_read_by_the_page(stored, page):
         assert table["scales"] == pytest.approx(float(block.scale) / block.scaling())
         # Variances agree up to a sixth of a squared step of the noise.
         variances = [
-            page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
+            page.variance(table["noise"], scale, table["grid"]) for scale in table["scales"]
         ]
         assert variances == pytest.approx(
             block_variance(release.measurements, block) / block.scaling() ** 2,
@@ -75,7 +75,7 @@ def test_stored_release_still_gives_its_answers(stored):
 
 def test_page_is_enough_to_recompute_answers(page, laplace):
     release = ln.read_release(laplace)
-    counts = [table for table in page["tables"](laplace) if table["measure"] is None]
+    counts = [table for table in page.tables(laplace) if table["measure"] is None]
     names = [
         name
         for name in release.plan.domain.names
@@ -90,7 +90,7 @@ def test_page_is_enough_to_recompute_answers(page, laplace):
             matrices.get(name, np.ones((1, release.plan.domain.kind(name).size))) for name in names
         ]
         std = np.sqrt(
-            [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
+            [page.variance(table["noise"], scale, table["grid"]) for scale in table["scales"]]
         )
         rows.append(reduce(np.kron, parts) / std[:, None])
         values.append(table["values"] / std)

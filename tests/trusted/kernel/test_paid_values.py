@@ -54,22 +54,12 @@ def test_operator_arrays_are_read_only():
     weighted = measured(Factor(("age",), Tree.full(4, 2), np.array([1, 2, 2, 4, 4, 4, 4])))
     limited = measured(Factor(("age",), Identity(4)), Limits([10, 20, 30, 40], "pay"))
 
-    assert (
-        len(
-            [
-                reached
-                for value in (weighted, limited)
-                for reached in reachable(value)
-                if isinstance(reached, np.ndarray)
-            ]
-        )
-        == 2
-    )
-    assert [
-        fault
-        for value in (weighted, limited, *(case.operator for case in CASES))
-        for fault in writable_parts(value)
-    ] == []
+    arrays = []
+    for value in (weighted, limited):
+        arrays += [reached for reached in reachable(value) if isinstance(reached, np.ndarray)]
+    assert len(arrays) == 2
+    for value in (weighted, limited, *(case.operator for case in CASES)):
+        assert writable_parts(value) == []
 
 
 @pytest.mark.parametrize(
