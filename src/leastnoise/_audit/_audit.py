@@ -450,14 +450,13 @@ def _add_selection_log_ratios(
 ) -> None:
     """Add the log likelihood ratios of a choice of quantiles to ``log_ratios``.
 
-    ``log_ratios`` is changed in place. The shape of ``log_ratios`` is (2, trials), for the two
-    tables.
+    ``log_ratios`` is changed in place; its shape is (2, trials), for the two tables.
     """
     signed_ratios = []
     for sign, unit_rows in zip((1, -1), unit_pair, strict=True):
         if unit_rows:
-            law = QuantileDistribution(plan, selection, unit_rows)
-            signed_ratios.append((law.group, sign * law.log_ratios(units)))
+            distribution = QuantileDistribution(plan, selection, unit_rows)
+            signed_ratios.append((distribution.group, sign * distribution.log_ratios(units)))
     for side, unit_rows in enumerate(unit_pair):
         selections = _run_selection_repeatedly(
             plan, selection, unit_rows, units, log_ratios.shape[1], effort
@@ -487,13 +486,16 @@ def _draw_choice_log_ratios(
     ]
 
     def ratio(outcome: Any) -> float:
-        return sum(sign * law.log_likelihood_ratio(outcome, units) for sign, law in distributions)
+        return sum(
+            sign * distribution.log_likelihood_ratio(outcome, units)
+            for sign, distribution in distributions
+        )
 
     outcomes = [
         _run_choice_repeatedly(plan, selection, unit_rows, units, count, effort)
         for unit_rows in unit_pair
     ]
-    return [list(map(ratio, of_table)) for of_table in outcomes]
+    return [list(map(ratio, outcomes_of_table)) for outcomes_of_table in outcomes]
 
 
 def loss_of_budget(plan: Plan | BoundsPlan, units: int) -> Loss:
