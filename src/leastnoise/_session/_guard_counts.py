@@ -3,47 +3,8 @@
 A guard stops a release that would use few of the rows, or none. The guard decides by its noisy
 counts and public numbers only, so its decision is post-processing.
 
-The rest of this text states when a guard stops a release, and how often it does so wrongly. Let u
-rows be used and v rows be unused. The guard sees U = u + N and V = v + M. N and M are independent
-draws of the same noise.
-
-1. Fewer than half of the rows are used: the guard stops if V - U > q. If at least half of the rows
-   are used, then v <= u, and the guard stops only if M - N > q. So q is chosen such that P(M - N >
-   q) <= ``WRONG``.
-2. No row is used: the guard stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``. A count
-   of at most t could be noise without any used row. If at least t + r rows are used, the guard
-   stops only if N < -r, and r is chosen with P(N < -r) <= ``WRONG``.
-3. If every row is a unit and the number of rows n is public, this rule replaces rule 2: the guard
-   stops if 2 (U + V + q) < n. If there are at least n / 2 rows, the guard stops only if N + M < -q.
-   The noise is symmetric, so this event has the same probability as M - N > q.
-
-4. A column that only some tables use has no value in nearly all used rows, so these tables would be
-   nearly empty. Let m be the number of columns that only some tables use. For each used row, one of
-   these columns is drawn, independently of the row's values. For each column, X is a noisy
-   difference of two counts of the rows drawn for it: the rows without a value minus the rows with a
-   value. The guard stops if X > max(q' + s - u0 / (2 m), 0.8 U / m - t'). Here P(N > q') is at most
-   c = ``WRONG_COLUMN`` / (4 m), and P(N > t') is at most ``MISSED``. The bounds u0 and u1 are U
-   minus and plus the number that one draw exceeds with a probability of c. Suppose that at least
-   three quarters of the u used rows have a value in the column. Then each row adds on average at
-   most -1 / (2 m) to X. The variance is at most 1 / m, and no row adds more than 3/2 above its
-   mean. By Bernstein's inequality, the sum over the rows exceeds -u / (2 m) + s with a probability
-   of at most c, where s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) and L = log(1 / c). For m = 1, no
-   column is drawn, and s = 0. So the probability of a wrong stop is at most 4 c for each column,
-   and ``WRONG_COLUMN`` for all columns. If many rows are read, the second bound lets a column pass
-   if more than about a tenth of the rows have a value in it. If few rows are read, the guard may
-   stop the release even if more rows have a value in the column.
-
-Consider a correct release: at least t + r rows are used, and each column has a value in three
-quarters of these rows. The guard stops it with a probability of at most 2 ``WRONG`` +
-``WRONG_COLUMN``, for all rows and all budgets. The tails of one draw, and of the difference of two
-draws, are:
-
-- discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
-  P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
-- discrete Gaussian noise of scale s: For a standard normal Z, P(N >= m) <= P(s Z >= m - 1)
-  (Canonne, Kamath and Steinke 2020, proposition 25). Its moments are at most the moments of the
-  continuous Gaussian (corollary 17). So E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <=
-  exp(-m^2 / (4 s^2)).
+The guard stops a release in four cases, and stops a correct release with a probability of at most
+2 ``WRONG`` + ``WRONG_COLUMN``. docs/mathematics.md, section 13, states the rules and proves this.
 """
 
 import json
