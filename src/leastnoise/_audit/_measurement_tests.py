@@ -385,8 +385,8 @@ class Pair:
     def distance(self, norm: int) -> float:
         """Return the norm of the answer differences divided by the noise scales."""
         relative = np.abs(self.shifts / self.scales)[self.independent]
-        of_groups = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
-        return float((relative**norm).sum() ** (1 / norm)) + of_groups
+        group_distance = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
+        return float((relative**norm).sum() ** (1 / norm)) + group_distance
 
     def log_likelihood_ratio(self, noise: IntArray, norm: int) -> FloatArray:
         """Return the log likelihood ratio of the two tables, shape (trials,).

@@ -298,9 +298,11 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001
         click.echo("No release yet.\n")
     facts = format_facts([*spending.facts, *risk.facts])
     if implied_epsilons is not None and isinstance(ledger.privacy.budget, ZCDP):
-        of_budget = implied_epsilons["budget"]
-        of_spent = implied_epsilons["spent"]
-        epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
+        epsilon_budget = implied_epsilons["budget"]
+        epsilon_spent = implied_epsilons["spent"]
+        epsilons = (
+            f"the whole budget epsilon <= {epsilon_budget}, the spent epsilon <= {epsilon_spent}"
+        )
         facts.append(("implies", f"{epsilons}, at delta = {delta}"))
     print_facts(facts)
 

@@ -536,8 +536,8 @@ def _joint_gram(
         rows = np.searchsorted(directions, measured)
         term = np.ones((1, 1))
         for part, level in zip(parts, key, strict=True):
-            of_level = part.directions_of_level(level)
-            term = np.kron(term, part.grams[level][np.ix_(of_level, of_level)])
+            level_directions = part.directions_of_level(level)
+            term = np.kron(term, part.grams[level][np.ix_(level_directions, level_directions)])
         gram[np.ix_(rows, rows)] += weight * term
     return gram
 

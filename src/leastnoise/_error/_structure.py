@@ -618,9 +618,9 @@ def block_precisions(
     precision = np.zeros((len(spaces), len(plan.blocks)))
     total_shares = {name: 1 / basis.kappa for name, basis in structure.bases.items()}
     for entry in equations(plan, None):
-        of_block = _Precisions(total_shares, None, None)
-        of_block.add(entry.block, entry.variance)
-        for tau, share in of_block.by_attribute_set.items():
+        block_shares = _Precisions(total_shares, None, None)
+        block_shares.add(entry.block, entry.variance)
+        for tau, share in block_shares.by_attribute_set.items():
             precision[row_of_space[tau], entry.index] += share
     coefficient = np.zeros(len(spaces))
     for product in workload:

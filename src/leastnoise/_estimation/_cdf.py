@@ -178,15 +178,15 @@ def cumulative_query(
         sets[name] = groups[name]
     product = queries(domain, sets, sum=weighted_by).products[0]
     along = zip(product.attributes, product.keys, product.labels, strict=True)
-    of_groups = [(key, labels) for name, key, labels in along if name in groups]
+    group_labels = [(key, labels) for name, key, labels in along if name in groups]
     ends = np.array([(float(start), float(end)) for start, end in cells])
     return CumulativeQuery(
         product,
         attribute,
         cells,
         ends,
-        tuple(key for key, _ in of_groups),
-        tuple(labels for _, labels in of_groups),
+        tuple(key for key, _ in group_labels),
+        tuple(labels for _, labels in group_labels),
     )
 
 

@@ -268,12 +268,12 @@ def levels_to_finest(
     }
     levels = nested_levels(size, requested_levels.values())
     if levels is not None:
-        of_level = {
+        query_sets_by_level = {
             levels.level(operator): query_set for query_set, operator in requested_levels.items()
         }
         finest_level = levels.level(last) or 0
         for level in range(len(levels.groups) - 2, finest_level, -1):
-            yield of_level[level], levels.groups[level]
+            yield query_sets_by_level[level], levels.groups[level]
     yield last_set, groups_of_cells(finest)[position]
 
 

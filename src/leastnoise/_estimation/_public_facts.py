@@ -148,9 +148,9 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
     counts = part.counts
     for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
         _, first = np.unique(groups[name], return_index=True)
-        of_group = known[first]
-        if np.array_equal(of_group[groups[name]], known):
-            maps.append(of_group)
+        known_groups = known[first]
+        if np.array_equal(known_groups[groups[name]], known):
+            maps.append(known_groups)
             continue
         _, first_known = np.unique(known, return_index=True)
         coarser = groups[name][first_known]

@@ -267,8 +267,10 @@ def _fit_priors(
         halving.levels(differences.noise),
         strict=True,
     )
-    of_total = np.zeros((2, 1))
-    precision, pull = np.concatenate([of_total, *(level_prior(*level) for level in levels)], axis=1)
+    total_prior = np.zeros((2, 1))
+    precision, pull = np.concatenate(
+        [total_prior, *(level_prior(*level) for level in levels)], axis=1
+    )
     return precision, pull
 
 

@@ -222,13 +222,13 @@ def _sum_constraints(
     highs: list[FloatArray] = []
     for number, labels in enumerate([labels for labels, _ in sums] + [*soft_labels]):
         present, positions = np.unique(labels, return_inverse=True)
-        of_floors = np.bincount(positions, floors)
+        floor_sums = np.bincount(positions, floors)
         if number < len(sums):
-            low = high = sums[number][1][present] - of_floors
+            low = high = sums[number][1][present] - floor_sums
         else:
-            of_cells = np.bincount(positions, cells)
-            low = np.floor(of_cells + _WHOLE_TOLERANCE) - of_floors
-            high = np.ceil(of_cells - _WHOLE_TOLERANCE) - of_floors
+            cell_sums = np.bincount(positions, cells)
+            low = np.floor(cell_sums + _WHOLE_TOLERANCE) - floor_sums
+            high = np.ceil(cell_sums - _WHOLE_TOLERANCE) - floor_sums
         matrix = coo_array(
             (np.ones(len(free_cells)), (positions[free_cells], np.arange(len(free_cells)))),
             shape=(len(present), len(free_cells)),

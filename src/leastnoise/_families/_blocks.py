@@ -259,7 +259,7 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
     total = float(row_sums.sum())
     mean = row_sums / total
     cells = np.arange(support.size)
-    of_diagonal = np.array(
+    diagonal_forms = np.array(
         [[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)]
     )
     return _InnerSummary(
@@ -268,7 +268,7 @@ def _summarize_inner(support: Support, values: FloatArray) -> _InnerSummary:
         norm=float(mean @ mean),
         mean_forms=quadratic_forms(mean[None, :]),
         trace=float((sigma**2).sum() - (lifted**2).sum()),
-        inverse_forms=of_diagonal - quadratic_forms(lifted),
+        inverse_forms=diagonal_forms - quadratic_forms(lifted),
     )
 
 
@@ -343,13 +343,13 @@ def blocks_objective(
     terms = _error_terms(gram_blocks, sums, inner.total)
     moments = np.array([1.0, float(inner.mean @ np.arange(support.size))])
     # These are m^T M_bc m for all pairs of blocks, where m is the mean.
-    of_pairs = gram_blocks.all_forms(
+    block_pair_forms = gram_blocks.all_forms(
         moments, inner.mean_forms
     ) + gram_blocks.identity * inner.norm * np.eye(len(sums.divisors))
     _, by_values = p_identity_objective(
-        _gram_by_inverse(terms, inner, sums, of_pairs), support, values
+        _gram_by_inverse(terms, inner, sums, block_pair_forms), support, values
     )
-    by_above = _gradient_by_sums(gram_blocks, inner, sums, of_pairs, outer_coefficients)
+    by_above = _gradient_by_sums(gram_blocks, inner, sums, block_pair_forms, outer_coefficients)
     return terms.error(inner), by_values, by_above
 
 

@@ -269,7 +269,7 @@ class Levels:
                 ].reshape(-1)
             )
         orbit = classes[-1]
-        of_groups = [classes[-1]]
+        orbit_of_group = [classes[-1]]
         parents = []
         times = []
         for labels, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
@@ -280,8 +280,8 @@ class Levels:
             parents.append(orbit[above[first]])
             times.append(number / np.bincount(orbit)[parents[-1]])
             orbit = fresh.reshape(-1)
-            of_groups.append(orbit)
-        return Orbits(tuple(parents[::-1]), tuple(times[::-1]), tuple(of_groups[::-1]))
+            orbit_of_group.append(orbit)
+        return Orbits(tuple(parents[::-1]), tuple(times[::-1]), tuple(orbit_of_group[::-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -528,12 +528,12 @@ class LevelInverse:
         The computation needs only the upward pass.
         """
         start, upward, below, _ = self.group_variances
-        of_groups = self._orbits.orbit_of_group
+        orbit_of_group = self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
-        product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
+        product = gathered * (upward[0][orbit_of_group[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
         for level, (under, after) in enumerate(zip(below, upward[1:], strict=True), start):
-            groups = of_groups[level + 1]
+            groups = orbit_of_group[level + 1]
             product = self.levels.sum_groups(level, product)
             answer -= ((under - after) / under**2)[groups] @ product**2
             product = product * (after / under)[groups][:, None]
@@ -545,20 +545,20 @@ class LevelInverse:
         column = (slice(None),) + (None,) * (v.ndim - 1)
         levels = self.levels
         start, upward, below, _ = self.group_variances
-        of_groups = self._orbits.orbit_of_group
+        orbit_of_group = self._orbits.orbit_of_group
         gathered, lengths = self._group_sums(v)
-        estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
+        estimates = [gathered * (upward[0][orbit_of_group[start]] / lengths)[column]]
         for at, under in enumerate(below):
-            shrink = (upward[at + 1] / under)[of_groups[start + at + 1]]
+            shrink = (upward[at + 1] / under)[orbit_of_group[start + at + 1]]
             estimates.append(levels.sum_groups(start + at, estimates[-1]) * shrink[column])
         for at in range(len(below) - 1, -1, -1):
             level = start + at
             missing = (estimates[at + 1] - levels.sum_groups(level, estimates[at])) / below[at][
-                of_groups[level + 1]
+                orbit_of_group[level + 1]
             ][column]
             estimates[at] = (
                 estimates[at]
-                + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
+                + upward[at][orbit_of_group[level]][column] * missing[levels.parents[level]]
             )
         means = estimates[0] / lengths[column]
         for parents in levels.parents[:start][::-1]:

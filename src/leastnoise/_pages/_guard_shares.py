@@ -47,10 +47,10 @@ def estimate_unused_share(guard: GuardCounts | None, level: float) -> ShareInter
     unused_rows = guard.kept - guard.used
     if unused_rows <= guard.used:
         return _estimate_share(unused_rows, guard.used, error, error, level)
-    of_used = _estimate_share(guard.used, unused_rows, error, error, level)
-    if of_used is None:
+    used_share = _estimate_share(guard.used, unused_rows, error, error, level)
+    if used_share is None:
         return None
-    return ShareInterval(1 - of_used.share, 1 - of_used.high, 1 - of_used.low)
+    return ShareInterval(1 - used_share.share, 1 - used_share.high, 1 - used_share.low)
 
 
 def estimate_cut_amount(

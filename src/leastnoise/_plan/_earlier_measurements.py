@@ -298,18 +298,18 @@ def check_domain(release: EarlierRelease, domain: Domain) -> None:
     Hidden cells may differ. The release may have measures that the plan lacks, and the other way
     round.
     """
-    of_release = without_hidden_cells(release.measurements.domain)
-    of_plan = without_hidden_cells(domain)
+    release_domain = without_hidden_cells(release.measurements.domain)
+    plan_domain = without_hidden_cells(domain)
     kinds, other_kinds = (
-        {name: each.kind(name) for name in each.names} for each in (of_plan, of_release)
+        {name: each.kind(name) for name in each.names} for each in (plan_domain, release_domain)
     )
     if list(kinds.items()) != list(other_kinds.items()):
         raise InputError(
             f"The earlier release {quoted(release.name)} must have the domain of this plan; its "
             f"attributes, their cells or its rules for missing values differ. {_ADVICE}"
         )
-    for name, measure in of_release.measures.items():
-        if of_plan.measures.get(name, measure) != measure:
+    for name, measure in release_domain.measures.items():
+        if plan_domain.measures.get(name, measure) != measure:
             raise InputError(
                 f"The earlier release {quoted(release.name)} must have the measures of this plan; "
                 f"its {name} has other bounds, another unit or other rules. {_ADVICE}"
@@ -361,13 +361,13 @@ def check_earlier(
                 f"{name} must have the unit and neighbours of this plan, {quoted(privacy.unit)}; "
                 f"got {quoted(others.unit)}. Another unit counts other rows. {_ADVICE}"
             )
-        of_release = dropped_along(release)
+        dropped_in_release = dropped_along(release)
         hidden_in_release = {
             each
             for each in release.measurements.domain.names
             if release.measurements.domain.kind(each).hidden
         }
-        differing = (dropped - of_release) | (of_release - dropped - hidden)
+        differing = (dropped - dropped_in_release) | (dropped_in_release - dropped - hidden)
         differing |= hidden_in_release - hidden
         if differing:
             raise InputError(

@@ -210,14 +210,14 @@ def _weigh_blocks(workload: Workload, plan: LinearPlan) -> Measurements | None:
     scales = np.array([float(block.scale) for block in blocks])
     costs = _block_costs(plan.measurements)
     costs /= (costs**norm).sum() ** (1 / norm)
-    of_blocks = precision[:, : len(blocks)]
-    of_earlier = precision[:, len(blocks) :].sum(axis=1)
+    block_precision = precision[:, : len(blocks)]
+    earlier_precision = precision[:, len(blocks) :].sum(axis=1)
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
         """Return the squared error for squared weights, and minus its gradient."""
-        each = coefficient / (of_earlier + of_blocks @ squares)
+        each = coefficient / (earlier_precision + block_precision @ squares)
         gains = np.divide(each**2, coefficient, out=np.zeros_like(each), where=coefficient > 0)
-        return float(each.sum()), of_blocks.T @ gains
+        return float(each.sum()), block_precision.T @ gains
 
     theta = improve_weights(np.ones(len(blocks)), errors, costs, norm, _MOST_WEIGHT_STEPS)
     shares = theta * costs

@@ -641,15 +641,18 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
     """
     search = search or Search()
     goals = table_goals(workload, privacy.level, search.comparisons)
-    of_size_one = privacy.privacy(Fraction(1))
+    privacy_of_size_one = privacy.privacy(Fraction(1))
     squared_ratio = dual_bound(
-        equalised_weights(workload, goals), goals, of_size_one, noises_to_plan(of_size_one)[0]
+        equalised_weights(workload, goals),
+        goals,
+        privacy_of_size_one,
+        noises_to_plan(privacy_of_size_one)[0],
     )
     # No plan keeps all targets with less than the first size, and the best plan needs slightly
     # more.
     size = SMALL
     if squared_ratio > 0:
-        size = max(size, _round_up_to_digits(_budget_factor(squared_ratio, of_size_one)))
+        size = max(size, _round_up_to_digits(_budget_factor(squared_ratio, privacy_of_size_one)))
     size = min(size, Fraction(MOST_BUDGET))
     best = balance_plan(workload, privacy.privacy(size), goals, search)
     # The errors of small noise do not scale exactly, so the weights are balanced once more at the

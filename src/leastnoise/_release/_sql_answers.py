@@ -111,10 +111,10 @@ def _needed_workload(
     needed = selection.aggregate_workload(aggregate, grouping)
     if workload is None or aggregate.kind != "r2" or find_answer(workload, needed) is not None:
         return needed
-    of_r_squared = selection.r_squared_workload(aggregate, grouping)
-    if find_answer(workload, of_r_squared) is None:
+    r_squared_tables = selection.r_squared_workload(aggregate, grouping)
+    if find_answer(workload, r_squared_tables) is None:
         return needed
-    return of_r_squared
+    return r_squared_tables
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:

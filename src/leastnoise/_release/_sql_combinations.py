@@ -190,8 +190,10 @@ class CombinationIntervals:
             quotient = np.clip(top / divisor, low, high)
             value = quotient
             shared = self._covariance(combination.numerator, combination.denominator)
-            of_bottom = self._covariance(combination.denominator, combination.denominator)
-            variance = variance - 2 * quotient * shared + quotient**2 * of_bottom
+            denominator_variance = self._covariance(
+                combination.denominator, combination.denominator
+            )
+            variance = variance - 2 * quotient * shared + quotient**2 * denominator_variance
         is_clear = np.isfinite(low) & np.isfinite(high)
         std_error = np.sqrt(np.maximum(variance, 0.0)) / divisor
         estimated = Estimated(

@@ -351,8 +351,8 @@ def check_guard_counts(
     stds: dict[str | None, float] = {}
     counts: dict[str | None, list[int]] = {}
     for block, values in zip(measured.blocks, observation.values, strict=True):
-        of_unit_scale = 1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)
-        stds[block.measure] = float(block.scale) * of_unit_scale
+        unit_std = 1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)
+        stds[block.measure] = float(block.scale) * unit_std
         counts[block.measure] = [int(value) // measured.grid for value in values]
     std = stds[None]
     used_rows, unused_rows = counts[None]
@@ -445,15 +445,15 @@ def _missing_columns_reason(
     if not missing:
         return ""
     names_of_tables = set(chain.from_iterable(product.attributes for product in plan.workload))
-    of_tables = [repr(name) for name in missing if name in names_of_tables]
-    of_totals = [repr(name) for name in missing if name not in names_of_tables]
+    empty_tables = [repr(name) for name in missing if name in names_of_tables]
+    empty_totals = [repr(name) for name in missing if name not in names_of_tables]
     consequences = []
-    if of_tables:
-        consequences.append(f"tables by {', '.join(of_tables)} would be nearly empty")
-    if of_totals:
+    if empty_tables:
+        consequences.append(f"tables by {', '.join(empty_tables)} would be nearly empty")
+    if empty_totals:
         consequences.append(
             "totals of units would be clipped over all rows without a value together, and not by "
-            f"{', '.join(of_totals)}"
+            f"{', '.join(empty_totals)}"
         )
     return (
         f"with high confidence, nearly all of about {pluralize(max(used_rows, 0), 'used row')} "

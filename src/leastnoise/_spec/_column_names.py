@@ -386,10 +386,10 @@ def names_row_identifier(name: str) -> bool:
         "rownames",
         "seq",
     }
-    of_records = not _RECORDS.isdisjoint(entity_words) and (_RECORDS | _PERSONS).issuperset(
+    names_records = not _RECORDS.isdisjoint(entity_words) and (_RECORDS | _PERSONS).issuperset(
         entity_words
     )
-    return of_records and (has_number or is_row_number)
+    return names_records and (has_number or is_row_number)
 
 
 def names_free_text(name: str) -> bool:

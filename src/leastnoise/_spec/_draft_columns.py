@@ -138,9 +138,9 @@ def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
     schema_fields = list(fields)
     names = [field.name for field in schema_fields]
     columns = [_describe_column(field, names) for field in schema_fields]
-    of_persons = _person_columns(columns)
-    if len(of_persons) == 1:
-        (person,) = of_persons
+    person_columns = _person_columns(columns)
+    if len(person_columns) == 1:
+        (person,) = person_columns
         position = columns.index(person)
         columns[position] = replace(person, left_out=_THE_PERSON, names_person=True)
     return SourceColumns(tuple(columns))

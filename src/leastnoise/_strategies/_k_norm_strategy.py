@@ -416,15 +416,15 @@ def _group_precisions(
     positions: Mapping[str, int],
 ) -> FloatArray:
     """Return the precision that a K-norm group adds in each residual space."""
-    of_group = variances.of([tables[name].size for name in names])
+    group_variances = variances.of([tables[name].size for name in names])
     precisions = np.zeros((closure.count, 1))
-    precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / of_group.total
+    precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / group_variances.total
     for name in names:
         size = tables[name].size
         position = locate(closure, [(positions[name],)])[0]
         if size > 1 and position >= 0:
             kappa = closure.shape[positions[name]]
-            precisions[position] = _LAPLACE_VARIANCE / of_group.contrast(size) / kappa
+            precisions[position] = _LAPLACE_VARIANCE / group_variances.contrast(size) / kappa
     return precisions
 
 

@@ -269,20 +269,20 @@ class _GroupWeights:
                 for slope, gain, tells in zip(slopes, reversed(gains), precision, strict=False)
             ]
         # Derivatives with respect to the budgets of a level, and to the shares.
-        of_budget = np.zeros(0)
+        budget_slopes = np.zeros(0)
         gradient = list[FloatArray]()
         for level in reversed(range(len(spent))):
             share = shares[level]
             slope = slopes[level]
             if level < len(spent) - 1:
-                slope = np.column_stack([slope, np.bincount(self.parents[level], of_budget)])
+                slope = np.column_stack([slope, np.bincount(self.parents[level], budget_slopes)])
             total_share = share.sum(axis=1)
-            of_budget = (slope * share).sum(axis=1) / total_share
+            budget_slopes = (slope * share).sum(axis=1) / total_share
             gradient.insert(
                 0,
-                ((slope - of_budget[:, None]) * (budgets[level] / total_share)[:, None]).reshape(
-                    -1
-                ),
+                (
+                    (slope - budget_slopes[:, None]) * (budgets[level] / total_share)[:, None]
+                ).reshape(-1),
             )
         return total, np.concatenate(gradient)
 

@@ -159,14 +159,14 @@ class _SpacePairs:
 
         The result has shape (2, pairs) and is determined up to a common factor.
         """
-        of_cells, of_total = _squared_row_counts(rows_of_unit, max_rows, max_rows_in_cell)
-        price = max(of_cells - of_total / self.cells, _LEAST_PRICE * of_cells)
-        squares = np.sqrt(self.errors / (self.squared_norms * [[of_total], [price]]))
+        cell_squares, total_square = _squared_row_counts(rows_of_unit, max_rows, max_rows_in_cell)
+        price = max(cell_squares - total_square / self.cells, _LEAST_PRICE * cell_squares)
+        squares = np.sqrt(self.errors / (self.squared_norms * [[total_square], [price]]))
         # Below u / n, a larger weight of the space without the attribute is free.
         free = squares[0] < squares[1] / self.cells
         free[0] = False
         joint_error = self.errors[1] + self.cells * self.errors[0]
-        joint = np.sqrt(joint_error / (self.squared_norms * of_cells))
+        joint = np.sqrt(joint_error / (self.squared_norms * cell_squares))
         return np.where(free, [joint / self.cells, joint], squares)
 
 
@@ -183,9 +183,9 @@ def _squared_row_counts(
     if last_cell == 0:
         return full * max_rows_in_cell, full**2
     share = (rows_of_unit - full) / last_cell
-    of_cells = full * max_rows_in_cell + share * last_cell**2
-    of_total = full**2 + share * ((full + last_cell) ** 2 - full**2)
-    return of_cells, of_total
+    cell_squares = full * max_rows_in_cell + share * last_cell**2
+    total_square = full**2 + share * ((full + last_cell) ** 2 - full**2)
+    return cell_squares, total_square
 
 
 def _pair_spaces(
@@ -198,6 +198,6 @@ def _pair_spaces(
         without = tuple(at for at in space if at != axis)
         positions[0].append(int(len(without) < len(space)))
         positions[1].append(columns.setdefault(without, len(columns)))
-    of_pairs = np.zeros((2, len(columns)))
-    of_pairs[positions] = errors
-    return _SpacePairs(float(sizes[axis]), _squared_norms(columns, sizes), of_pairs, positions)
+    pair_errors = np.zeros((2, len(columns)))
+    pair_errors[positions] = errors
+    return _SpacePairs(float(sizes[axis]), _squared_norms(columns, sizes), pair_errors, positions)

@@ -337,15 +337,15 @@ def residual(problem: PlanningProblem) -> Strategy:
     for measure in workload.measures:
         closure, coefficient = residual_coefficients(workload.of(measure), cells)
         taus: list[list[int]] = []
-        of_measure = []
+        measure_errors = []
         for sets, sums in zip(
             closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
         ):
             requested = sets[sums > 0]
             taus += requested.tolist()
-            of_measure.append(sums[sums > 0] * sizes[requested].prod(axis=1))
+            measure_errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
         blocks += contrasts(domain, taus, measure)
-        errors.append(np.concatenate(of_measure))
+        errors.append(np.concatenate(measure_errors))
         prices = residual_prices(domain, problem.privacy, measure, taus, errors[-1])
         norms.append(domain.largest_value(measure) * np.sqrt(prices))
     weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()

@@ -370,16 +370,16 @@ def _field_value(
 
 def _set_totals(document: Any, subject: str, texts: Mapping[str, str]) -> None:
     """Write the public totals of a column, level or all rows into a document."""
-    of_subject = {
+    subject_fields = {
         key: texts.get(PublicationField(("public", subject, key), "", "").id, "")
         for key in _TOTAL_KEYS
     }
-    counts: Any = read_totals(of_subject["counts"])
+    counts: Any = read_totals(subject_fields["counts"])
     if not subject and len(counts) == 1:
         counts = counts[0]
-    if counts == [] and of_subject["file"] and of_subject["column"]:
+    if counts == [] and subject_fields["file"] and subject_fields["column"]:
         counts = tomlkit.inline_table()
-        counts.update({"file": of_subject["file"], "column": of_subject["column"]})
+        counts.update({"file": subject_fields["file"], "column": subject_fields["column"]})
     entries = document.get("public", tomlkit.aot())
     position = next(
         (number for number, entry in enumerate(entries) if _subject_of_totals(entry) == subject),

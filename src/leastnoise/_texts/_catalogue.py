@@ -1182,10 +1182,10 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     """Return a statistic's title without groups, such as ``Mean net income``."""
     names = _names_of_statistic(statistic, domain, catalogue)
     if statistic.form.of_several:
-        of_measures = [name_measure(domain, name, catalogue) for name in statistic.variables]
+        measure_names = [name_measure(domain, name, catalogue) for name in statistic.variables]
         if statistic.kind == "correlations":
-            return catalogue.say("name_correlations", of=catalogue.join_names(of_measures))
-        response, *predictors = of_measures
+            return catalogue.say("name_correlations", of=catalogue.join_names(measure_names))
+        response, *predictors = measure_names
         names_of_predictors = catalogue.join_names(predictors)
         return catalogue.say(f"name_{statistic.kind}", of=response, on=names_of_predictors)
     own_texts = {

@@ -111,10 +111,10 @@ def workload_over(workload: Workload, domain: Domain) -> Workload:
 
     def table_over(product: Product) -> Product:
         """Return a table over the other domain."""
-        of_domain = replace(product, domain=domain)
+        product_in_domain = replace(product, domain=domain)
         if product.counts_groups:
-            return of_domain
-        return of_domain.with_operators(
+            return product_in_domain
+        return product_in_domain.with_operators(
             tuple(operator(name, query_set) for name, query_set in product.along.items())
         )
 

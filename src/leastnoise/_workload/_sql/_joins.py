@@ -384,12 +384,12 @@ class _JoinReader:
         right = term.right.unnest()
         if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return None
-        of_join = [side.table.lower() == alias for side in (left, right)]
-        if all(of_join):
+        is_joined = [side.table.lower() == alias for side in (left, right)]
+        if all(is_joined):
             return None
-        if of_join[0] or (not of_join[1] and not self.columns.is_attribute(left)):
+        if is_joined[0] or (not is_joined[1] and not self.columns.is_attribute(left)):
             return right, left
-        if of_join[1] or not (left.table or right.table):
+        if is_joined[1] or not (left.table or right.table):
             return left, right
         return None
 

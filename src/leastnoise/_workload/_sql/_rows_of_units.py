@@ -35,14 +35,14 @@ def without_groups_of_units(inner: Node, select: Node, unit: str) -> tuple[Node,
     outer_groups = {node.name.lower() for node in group.expressions} if group else set()
     if outer_groups != names - units:
         return inner, select
-    of_rows = {node.alias.lower() for node in counts}
+    row_count_names = {node.alias.lower() for node in counts}
     translated = select.copy()
     for aggregate in [*translated.find_all(exp.AggFunc)]:
-        of_all = _over_rows(aggregate, of_rows, units, unit)
-        if of_all is None:
+        aggregate_over_rows = _over_rows(aggregate, row_count_names, units, unit)
+        if aggregate_over_rows is None:
             return inner, select
-        aggregate.replace(of_all)
-    if any(column.name.lower() in of_rows for column in translated.find_all(exp.Column)):
+        aggregate.replace(aggregate_over_rows)
+    if any(column.name.lower() in row_count_names for column in translated.find_all(exp.Column)):
         return inner, select
     rows = inner.copy()
     rows.set("group", None)

@@ -783,9 +783,9 @@ class SelectionReader:
             raise refused(node.sql("duckdb"), "Aggregate columns of the table")
         if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
             node = node.this
-        of_groups = self._value_of_groups(node, clause)
-        if of_groups is not None:
-            return of_groups
+        group_value = self._value_of_groups(node, clause)
+        if group_value is not None:
+            return group_value
         return self._aggregates.expression(node)
 
     def _value_of_groups(self, node: Node, clause: str) -> Node | None:

@@ -340,10 +340,10 @@ class Selection:
             return variance_queries(self.domain, aggregate.of, by=sets, weight=weight)
         if kind in OF_PAIRS or kind == "complete_rows":
             pair = in_domain_order(self.domain, (aggregate.of, aggregate.on))
-            of_pair = correlation_queries(self.domain, pair, by=sets, weight=weight)
+            pair_queries = correlation_queries(self.domain, pair, by=sets, weight=weight)
             if kind == "complete_rows":
-                return Workload(of_pair.domain, of_pair.products[:1])
-            return of_pair
+                return Workload(pair_queries.domain, pair_queries.products[:1])
+            return pair_queries
         if kind in OF_LINES:
             return regression_queries(
                 self.domain, aggregate.of, on=[aggregate.on], by=sets, weight=weight
