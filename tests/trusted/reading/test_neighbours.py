@@ -26,6 +26,11 @@ def test_added_unit_changes_its_rows_only(kind, tmp_path):
     assert pairs_with_rows >= 2
 
 
+def test_kit_draws_every_registered_kind_of_file():
+    kinds = {kind.name.lower() for kind in _files.KINDS}
+    assert kinds <= {*SOURCES}, "Add the kind to POOLS of tests/trusted/reading/sources.py."
+
+
 def by_equality(data):
     """Return the values that differ by Python's equality, and the place of each value.
 
