@@ -278,7 +278,9 @@ class Estimate:
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
         # Many products use few distinct operators, so each operator object is hashed once.
-        objects = {id(operator): operator for product in products for operator in product.operators}
+        objects: dict[int, Operator] = {}
+        for product in products:
+            objects |= {id(operator): operator for operator in product.operators}
         equal: dict[Operator, int] = {}
         kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
         indices_by_shape: dict[tuple[object, ...], list[int]] = {}
@@ -322,13 +324,10 @@ class Estimate:
     def block_indices(self, measure: str | None) -> list[int]:
         """Return the indices of the blocks on counts (None) or on a measure."""
         measurements = self.observation.measurements
-        return sorted(
-            {
-                entry.index
-                for quantity in centred_quantities(measurements, measure)
-                for entry in equations(measurements, quantity)
-            }
-        )
+        indices: set[int] = set()
+        for quantity in centred_quantities(measurements, measure):
+            indices.update(entry.index for entry in equations(measurements, quantity))
+        return sorted(indices)
 
     def answer_matrix(self, product: Product) -> FloatArray:
         """Return the matrix that maps noisy numbers to answers of a product.
@@ -460,15 +459,14 @@ def join_observations(observations: Sequence[Observation], privacy: Privacy) -> 
     measurements = join_measurements(
         [observation.measurements for observation in observations], privacy
     )
-    values = tuple(
-        as_int32_if_exact(
-            value.astype(np.int64) * (measurements.grid // observation.measurements.grid)
-        )
-        for observation in observations
-        for value in observation.values
-    )
+    values: list[IntArray] = []
+    for observation in observations:
+        factor = measurements.grid // observation.measurements.grid
+        values += [
+            as_int32_if_exact(value.astype(np.int64) * factor) for value in observation.values
+        ]
     return Observation(
-        measurements, values, observations[0].receipt, private=observations[0].private
+        measurements, tuple(values), observations[0].receipt, private=observations[0].private
     )
 
 

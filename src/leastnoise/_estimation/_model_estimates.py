@@ -562,6 +562,11 @@ class ModelEstimator:
         return np.asarray(np.maximum(most - np.maximum(bin_counts - others, 0.0), 0.0))
 
 
+def _dimension(component: FloatArray) -> int:
+    """Return the number of independent entries of a residual component."""
+    return math.prod(n - 1 for n in component.shape)
+
+
 def _repeat_for_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
     """Return the value of each bin, repeated for the cells of the bin."""
     for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
@@ -696,7 +701,7 @@ class ShrunkToModel:
         precision = self._precision
         model = self._model_components(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
-        dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
+        dimensions = np.array([_dimension(parts[tau]) for tau in several])
         gaps = np.array(
             [precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several]
         )
@@ -739,22 +744,20 @@ class ShrunkToModel:
                 self.mixture, [list(self._cells_of(noise).values()) for noise in noises]
             ),
         )
-        noisier = [
-            (self._scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
-            for noise, refit in zip(noises, refits, strict=True)
-        ]
-        dimension = max(
-            sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._relative_gaps), 1
-        )
+        noisier = []
+        for noise, refit in zip(noises, refits, strict=True):
+            noisier_parts = {tau: part + noise[tau] for tau, part in parts.items()}
+            noisier.append((self._scaled(noise), noisier_parts, refit))
+        dimension = max(sum(_dimension(parts[tau]) for tau in self._relative_gaps), 1)
         candidates = list[tuple[float, float, ConsistentNonNegativeTables]]()
         for step in _STEPS_TO_MODEL:
             tables = self._interpolate_tables(parts, model, step)
             base = self._scaled(_components(tables.marginal, self.tables))
             squares = float(((base - measured) ** 2).sum())
-            for noise, noisy, refit in noisier:
+            for scaled_noise, noisy, refit in noisier:
                 noisy_tables = self._interpolate_tables(noisy, refit, step)
                 follows = self._scaled(_components(noisy_tables.marginal, self.tables)) - base
-                squares += 2 * float(follows @ noise) / _REFITS
+                squares += 2 * float(follows @ scaled_noise) / _REFITS
             candidates.append((squares / dimension - 1, step, tables))
         # Stein's estimate is for the published cells: non-negative cells follow less of the noise
         # where cells are empty.

@@ -423,14 +423,11 @@ def round_to_public_sums(
     from scipy.optimize import LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    bounds = [
-        LinearConstraint(
-            csr_array((np.ones(cells.size), (row, positions)), (target.counts.size, cells.size)),
-            missing,
-            missing,
-        )
-        for row, target in zip(rows, known_sums, strict=True)
-        for missing in [(target.counts - target.sum_cells(floors)).reshape(-1)]
-    ]
+    bounds = []
+    for row, target in zip(rows, known_sums, strict=True):
+        shape = (target.counts.size, cells.size)
+        sums = csr_array((np.ones(cells.size), (row, positions)), shape)
+        missing = (target.counts - target.sum_cells(floors)).reshape(-1)
+        bounds.append(LinearConstraint(sums, missing, missing))
     solution = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
     return np.asarray(np.rint(floors.reshape(-1) + solution.x), dtype=np.int64).reshape(cells.shape)

@@ -612,7 +612,7 @@ def designed_strategy(
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
         factors = {
-            axis: factor_along(domain, axis, fitted_factors) for names in sets for axis in names
+            axis: factor_along(domain, axis, fitted_factors) for axis in chain.from_iterable(sets)
         }
         closure, coefficient = residual_coefficients(workload.of(measure), factors)
         shape = tuple(max(2, round(kappa)) for kappa in closure.shape)

@@ -158,7 +158,9 @@ def fourier(problem: PlanningProblem, *, has_equal_noise: bool = False) -> Strat
     norm = problem.norm
     domain = workload.domain
     added = coefficient_errors(workload)
-    sizes = {domain.kind(name).size for _, tau in added for name in tau}
+    sizes: set[int] = set()
+    for _, tau in added:
+        sizes.update(domain.kind(name).size for name in tau)
     along = {size: Dense(walsh_functions(size)) for size in sizes}
     blocks = []
     errors = []

@@ -259,12 +259,10 @@ def _weighted_groups(
         np.array([part.initial_factor for part in parts]),
         norm=1,
     )
-    blocks = [
-        (block, weight * theta)
-        for part, theta in zip(parts, weights.theta.tolist(), strict=True)
-        for block, weight in part.blocks
-        if theta > 0
-    ]
+    blocks = []
+    for part, theta in zip(parts, weights.theta.tolist(), strict=True):
+        if theta > 0:
+            blocks += [(block, weight * theta) for block, weight in part.blocks]
     if all(block.k_norm_group is None for block, _ in blocks):
         raise NotApplicable(_BEST_APART)
     return Strategy("k_norm", tuple(blocks), error=weights.error)
@@ -355,7 +353,8 @@ def _error_function(
     """Return a function from the parts' squared weights to error and gradient."""
     counts = [(block, weight) for block, weight in other_strategy.blocks if block.measure is None]
     factors = {name: tables[name].factor for name in chain.from_iterable(groups)}
-    factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
+    for block, _ in counts:
+        factors |= {factor.attributes[0]: factor for factor in block.factors}
     closure, coefficients = residual_coefficients(workload.of(None), factors)
     positions = {name: at for at, name in enumerate(workload.domain.names)}
     columns = [_group_precisions(names, tables, variances, closure, positions) for names in groups]

@@ -122,17 +122,17 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
     requested = _requested_tables(workload, name, levels)
     levels_by_measure = dict.fromkeys((table.measure, table.level) for table in requested)
     names_by_measure = dict.fromkeys((table.measure, table.names) for table in requested)
-    tables = [
-        (measure, level, names)
-        for measure, level in levels_by_measure
-        for of_measure, names in names_by_measure
-        if of_measure == measure
-    ]
+    tables = []
+    for measure, level in levels_by_measure:
+        for of_measure, names in names_by_measure:
+            if of_measure == measure:
+                table = (measure, level, names)
+                tables.append(table)
     if len(tables) > _MOST_TABLES:
         return None
-    spaces = dict.fromkeys(
-        (measure, space) for measure, names in names_by_measure for space in subsets(names)
-    )
+    spaces: dict[tuple[str | None, Names], None] = {}
+    for measure, names in names_by_measure:
+        spaces |= dict.fromkeys((measure, space) for space in subsets(names))
     space_terms = []
     for measure, space in spaces:
         importance = _importance_of_levels(requested, measure, space, domain, len(levels.groups))
@@ -312,11 +312,9 @@ class _GroupWeights:
         if error < initial_error * (1 - _LEAST_RELATIVE_GAIN):
             best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
         spent = zip(self.tables, self.divide_budget(best)[2], strict=True)
-        columns = {
-            table: level_shares[:, at]
-            for tables, level_shares in spent
-            for at, table in enumerate(tables.tolist())
-        }
+        columns: dict[int, FloatArray] = {}
+        for tables, level_shares in spent:
+            columns |= {table: level_shares[:, at] for at, table in enumerate(tables.tolist())}
         return error, [columns[table] for table in range(len(initial_shares))]
 
 
