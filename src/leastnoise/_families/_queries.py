@@ -487,7 +487,7 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 
 
 def triangular_form(operator: Operator) -> tuple[bool, float] | None:
-    """Return whether a triangular matrix is lower, and a ratio of its diagonal.
+    """Return whether a triangular matrix is lower, and how even its diagonal is.
 
     The ratio is the smallest absolute diagonal entry divided by the largest. The result is None if
     the matrix is not triangular, or if its diagonal is zero.

@@ -46,7 +46,7 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
     Source: Dong, Roth, Su (JRSS-B 2022), for the trade-off curves; docs/mathematics.md for zCDP.
     """
-    budget = _guarantee_of_noise(privacy.budget, cost)
+    budget = _strengthen_approx_budget(privacy.budget, cost)
     if isinstance(budget, GDP):
         return NormalDist().cdf(math.sqrt(_limit_loss(budget.mu_squared)) / 2)
     if isinstance(budget, ZCDP):
@@ -61,15 +61,15 @@ def guessing_chance(privacy: Privacy, cost: Cost | None = None) -> float:
 
 def risk_holds_always(privacy: Privacy, cost: Cost | None = None) -> bool:
     """Return whether the bound of `guessing_chance` holds for every result."""
-    return isinstance(_guarantee_of_noise(privacy.budget, cost), PureDP)
+    return isinstance(_strengthen_approx_budget(privacy.budget, cost), PureDP)
 
 
-def _guarantee_of_noise(budget: Budget, cost: Cost | None) -> Budget:
-    """Return the stronger guarantee that a release's kind of noise implies.
+def _strengthen_approx_budget(budget: Budget, cost: Cost | None) -> Budget:
+    """Return pure DP or GDP for (epsilon, delta), by the kind of noise.
 
-    For a budget (epsilon, delta), a plan with Laplace noise satisfies pure DP with this epsilon. A
-    plan with Gaussian noise satisfies mu-GDP, with the largest mu that the budget allows. Both
-    statements also hold for a guard and its plan as one release.
+    Other budgets are unchanged. For a budget (epsilon, delta), a plan with Laplace noise satisfies
+    pure DP with this epsilon. A plan with Gaussian noise satisfies mu-GDP, with the largest mu that
+    the budget allows. Both statements also hold for a guard and its plan as one release.
     """
     if isinstance(budget, ApproxDP) and isinstance(cost, PureCost):
         return PureDP(budget.epsilon)

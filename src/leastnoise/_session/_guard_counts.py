@@ -359,7 +359,9 @@ def check_guard_counts(
     all_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if not reason:
-        reason = _missing_columns_reason(measured, used_rows, counts.get(LACKING, []), plan)
+        reason = _reason_to_stop_for_missing_values(
+            measured, used_rows, counts.get(LACKING, []), plan
+        )
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_guard_advice(payment)}")
     return GuardCounts(
@@ -433,10 +435,10 @@ def _reason_to_stop(
     return ""
 
 
-def _missing_columns_reason(
+def _reason_to_stop_for_missing_values(
     measured: Measurements, used_rows: int, lacking_counts: Sequence[int], plan: Plan
 ) -> str:
-    """Return a reason that names nearly empty attributes, or "" for none."""
+    """Return why attributes without values stop a release, or ""."""
     missing = [
         name
         for name, number in zip(optional_attributes(plan), lacking_counts, strict=True)

@@ -492,10 +492,10 @@ SendMessage = Callable[[Mapping[str, Any]], None]
 
 @one_thread()
 def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
-    """Plan a spec, or compute the share of the budget that its rows need.
+    """Send the plan of a spec, or the price of each row of tables on the page.
 
-    The results are sent with ``send``. If there are no results, the reason is sent in the language
-    of the page.
+    The price is a share of the budget. The results are sent with ``send``. If there are no results,
+    the reason is sent in the language of the page.
     """
     fault = ""
     try:

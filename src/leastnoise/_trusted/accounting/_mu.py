@@ -239,6 +239,9 @@ def _rank(number: Fraction, steps_per_doubling: int) -> int:
 
 
 def _number_of_rank(rank: int, steps_per_doubling: int) -> Fraction:
-    """Return a number on the grid by its rank; the number 1 has the rank 0."""
+    """Return the number of a rank on a grid; the number 1 has the rank 0.
+
+    The grid has equal steps from each power of 2 to the next.
+    """
     octave, beyond = divmod(rank, steps_per_doubling)
     return (1 + Fraction(beyond, steps_per_doubling)) * Fraction(2) ** octave

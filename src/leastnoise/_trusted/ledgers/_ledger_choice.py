@@ -27,7 +27,7 @@ _PROTECTED_TABLE = "protected_table_"
 def find_ledger(
     ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
 ) -> Ledger | None:
-    """Return the ledger that pays for a release; None if it does not exist yet.
+    """Open and check the ledger that pays a release; None if there is none yet.
 
     Args:
         ledger: the ledger, or the path of its file.

@@ -171,12 +171,15 @@ def _published_groups(
     return {
         key: group
         for key, group in members.items()
-        if _is_required(key, group, parts) or any(part in cell_of for part in group)
+        if _must_be_published(key, group, parts) or any(part in cell_of for part in group)
     } or members
 
 
-def _is_required(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
-    """Return whether a group must have cells: it has regular cells or a value."""
+def _must_be_published(key: Key, group: Sequence[int], parts: ColumnParts) -> bool:
+    """Return whether a group must be published: SQL would list it.
+
+    It has a part with values in the domain, a value in its key, or no key.
+    """
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
@@ -197,7 +200,7 @@ def _with_shared_cell(
     shared = [part for part in chain.from_iterable(sharing.values()) if part >= parts.regular]
     if not shared or (len(sharing) == 1 and len(shared) == 2):
         return published, False
-    if len(shared) == 1 or any(_is_required(key, sharing[key], parts) for key in sharing):
+    if len(shared) == 1 or any(_must_be_published(key, sharing[key], parts) for key in sharing):
         return published, True
     separate = {key: group for key, group in published.items() if key not in sharing}
     columns = len(next(iter(sharing)))
