@@ -35,7 +35,7 @@ def unit_error(size, bits=24):
         (16384, 3.8, 3.88),
     ],
 )
-def test_its_error_is_little_above_the_optimum(size, least, most):
+def test_toeplitz_error_is_little_above_the_optimum(size, least, most):
     assert least * (1 - 1e-9) <= unit_error(size) <= most
 
 
@@ -85,8 +85,8 @@ def test_toeplitz_release_of_16384_cells_covers():
         error = answers["answer"].to_numpy() - truth
         covered.append(((answers["low"] <= truth) & (truth <= answers["high"])).mean())
         ratios.append((error / answers["noise_std"].to_numpy()) ** 2)
-    # Errors of neighbours go together: over 12 releases the share has a standard error of about
-    # 0.01, found by 60 of them.
+    # Errors of neighbours are correlated: over 8 releases the mean share has a standard error of
+    # about 0.012 (0.01 over 12 releases, found by 60 of them).
     assert 0.91 < np.mean(covered) < 0.985
     assert 0.85 < np.mean(ratios) < 1.15
 

@@ -18,7 +18,7 @@ ASKED = ln.queries(DOMAIN, age="prefix")
 
 @pytest.fixture
 def cell(monkeypatch):
-    """Yield the lines that a kernel would show below a cell, with stubs of IPython."""
+    """Return the lines that a kernel would show below a cell, with stubs of IPython."""
     lines = []
 
     def display(data, *, raw, display_id):

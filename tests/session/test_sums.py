@@ -754,7 +754,7 @@ def test_budget_without_noise_is_refused_unpaid():
 
 
 @pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
-def test_strategy_aliases_name_truncated_sums(name):
+def test_similar_name_of_a_strategy_is_suggested(name):
     with pytest.raises(InputError, match="Did you mean 'truncated_sums'"):
         one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
 

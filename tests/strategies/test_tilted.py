@@ -25,14 +25,14 @@ def tilted_rmse(workload):
 @pytest.mark.parametrize("gram", [prefix_gram(6), all_ranges_gram(5)], ids=["prefix", "ranges"])
 def test_rows_for_a_tilt_are_optimal(gram):
     n = gram.size
-    matrix = gram.dense()
+    gram_matrix = gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
-    fitted = fit_contrast_rows(matrix, mean, gap=1e-8, max_steps=5000)
+    fitted = fit_contrast_rows(gram_matrix, mean, gap=1e-8, max_steps=5000)
     assert np.abs(fitted.rows @ mean).max() < 1e-9
     assert (fitted.rows**2).sum(axis=0).max() == pytest.approx(1)
     assert (
         fitted.lower_bound * (1 - 1e-6)
-        <= contrast_variances(fitted.rows, [matrix])[0]
+        <= contrast_variances(fitted.rows, [gram_matrix])[0]
         <= fitted.lower_bound * (1 + 1e-6)
     )
     # Any other rows with this tilt are worse.
@@ -40,15 +40,16 @@ def test_rows_for_a_tilt_are_optimal(gram):
     for step in (0.01, 0.1, 1.0):
         rows = fitted.rows + step * rng.normal(size=fitted.rows.shape) @ (np.eye(n) - mean[:, None])
         assert (
-            contrast_variances(rows, [matrix])[0] * (rows**2).sum(axis=0).max() > fitted.lower_bound
+            contrast_variances(rows, [gram_matrix])[0] * (rows**2).sum(axis=0).max()
+            > fitted.lower_bound
         )
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])
 def test_rounding_keeps_the_columns_norms(top):
-    matrix = prefix_gram(60).dense()
-    mean, _ = best_tilt(matrix, 20.0)
-    rows = fit_contrast_rows(matrix, mean, gap=1e-6).rows
+    gram_matrix = prefix_gram(60).dense()
+    mean, _ = best_tilt(gram_matrix, 20.0)
+    rows = fit_contrast_rows(gram_matrix, mean, gap=1e-6).rows
     rounded = balanced_rounding(rows, top)
     assert np.abs(rounded).max() == top
     nearest = np.rint(rows * top / np.abs(rows).max())
@@ -56,8 +57,8 @@ def test_rounding_keeps_the_columns_norms(top):
     def relative_loss(strategy):
         """Return how much larger the variance of a strategy is, at the same column norm."""
         norm = math.sqrt(float((strategy.astype(float) ** 2).sum(axis=0).max()))
-        variance = contrast_variances(strategy / norm, [matrix])[0]
-        return float(variance / contrast_variances(rows, [matrix])[0] - 1)
+        variance = contrast_variances(strategy / norm, [gram_matrix])[0]
+        return float(variance / contrast_variances(rows, [gram_matrix])[0] - 1)
 
     assert relative_loss(rounded) < relative_loss(nearest) / 3
     assert abs(relative_loss(rounded)) < 15 / top**1.5

@@ -84,7 +84,9 @@ def format_csvw(publication: Publication) -> str:
         {
             "@context": ["http://www.w3.org/ns/csvw", {"@language": options.language}],
             **_common_facts(publication),
-            "tables": [_describe_file(result, number, options) for result, number in results],
+            "tables": [
+                _describe_file(result, table_count, options) for result, table_count in results
+            ],
         }
     )
 
@@ -103,7 +105,7 @@ def _common_facts(publication: Publication) -> dict[str, Any]:
     return facts
 
 
-def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[str, Any]:
+def _describe_file(result: ResultTable, table_count: int, options: Options) -> dict[str, Any]:
     """Return the CSVW description of a result's CSV file."""
     meanings = describe_columns(result)
     keys = result.key_columns()
@@ -128,7 +130,7 @@ def _describe_file(result: ResultTable, tables: int, options: Options) -> dict[s
         for language, catalogue in _catalogues(options).items()
     }
     return {
-        "url": f"answers/{make_file_name(result.id, result.name, tables)}.csv",
+        "url": f"answers/{make_file_name(result.id, result.name, table_count)}.csv",
         "dc:title": _in_languages(options, titles.__getitem__),
         "tableSchema": {
             "columns": columns,
@@ -262,19 +264,19 @@ def _describe_time(release: Release) -> dict[str, Any]:
     """Return the DCAT entries on the covered period and a series' frequency."""
     domain = release.plan.domain
     used = set(chain.from_iterable(product.attributes for product in release.workload))
-    dates = [domain.kind(name) for name in domain.names if name in used]
-    kind = next((each for each in dates if isinstance(each, Dates)), None)
-    if kind is None:
+    kinds = [domain.kind(name) for name in domain.names if name in used]
+    dates = next((kind for kind in kinds if isinstance(kind, Dates)), None)
+    if dates is None:
         return {}
     facts: dict[str, Any] = {
         "dct:temporal": {
             "@type": "dct:PeriodOfTime",
-            "dcat:startDate": _date(str(kind.start)[:10]),
-            "dcat:endDate": _date(str(kind.end)[:10]),
+            "dcat:startDate": _date(str(dates.start)[:10]),
+            "dcat:endDate": _date(str(dates.end)[:10]),
         }
     }
-    if isinstance(release.plan, SeriesPlan) and kind.by in _FREQUENCIES:
-        frequency = f"{_AUTHORITY}/frequency/{_FREQUENCIES[kind.by]}"
+    if isinstance(release.plan, SeriesPlan) and dates.by in _FREQUENCIES:
+        frequency = f"{_AUTHORITY}/frequency/{_FREQUENCIES[dates.by]}"
         facts["dct:accrualPeriodicity"] = _concept(frequency, "dct:Frequency")
     return facts
 

@@ -613,7 +613,7 @@ def release_series(
 ) -> tuple[Path, ...]:
     """Publish the periods of a series that are over; the first call pays.
 
-    The first call pays for all periods; later calls publish the periods that are not published yet.
+    Later calls publish the periods that are not published yet.
 
     Args:
         spec: a spec with ``[series]``, from `read_spec`.
@@ -625,7 +625,7 @@ def release_series(
             over (UTC).
 
     Returns:
-        The directories that were written, for `read_release`; an empty list if no period is due.
+        The directories that were written, for `read_release`; an empty tuple if no period is due.
 
     Raises:
         InputError: the spec has no series, there is no ledger, or no period is over; nothing was
@@ -661,10 +661,10 @@ def _expected_progress(
     The progress line of a notebook uses these numbers. The function does not refuse unusable
     arguments; other functions do so later.
     """
-    usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
-    return count_csv_blocks(source), finishing_seconds(
-        plan, options or Options(), written=out is not None
-    ) if usable else 0.0
+    seconds = 0.0
+    if isinstance(plan, Plan) and isinstance(options, (Options, type(None))):
+        seconds = finishing_seconds(plan, options or Options(), written=out is not None)
+    return count_csv_blocks(source), seconds
 
 
 def resume(

@@ -295,16 +295,16 @@ def _replace_settings(
     spec_tables: Mapping[str, Any], settings: Mapping[tuple[str, ...], Any]
 ) -> dict[str, Any]:
     """Return a copy of the tables of a spec with other values of some settings."""
-    numbered = deepcopy(dict(spec_tables)) if settings else dict(spec_tables)
+    replaced_tables = deepcopy(dict(spec_tables)) if settings else dict(spec_tables)
     for path, value in settings.items():
-        table = numbered
+        table = replaced_tables
         for key in path[:-1]:
             table = table[key]
         table[path[-1]] = value
         per_cell = table.get("max_per_cell")
         if path[0] == "privacy" and isinstance(per_cell, int):
             table["max_per_cell"] = min(per_cell, value)
-    return numbered
+    return replaced_tables
 
 
 def build_bounds_searches(

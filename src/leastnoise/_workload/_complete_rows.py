@@ -72,7 +72,7 @@ def join_measures(measures: Sequence[str]) -> str:
 
 
 def pair_names(measures: Sequence[str]) -> tuple[str, ...]:
-    """Return the name of each pair of measures, such as ``pay, age``.
+    """Return the name of each pair of measures, such as ``pay x age``.
 
     >>> pair_names(["pay", "age", "tenure"])
     ('pay x age', 'pay x tenure', 'age x tenure')

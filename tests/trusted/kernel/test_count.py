@@ -14,7 +14,7 @@ from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import _count
 from leastnoise._trusted.kernel._count import _attribute_set_batches
 from leastnoise._trusted.table import Table, group_attribute_sets
-from leastnoise._trusted.table.helpers import _share
+from leastnoise._trusted.table.helpers import _attribute_groups
 
 
 def random_table(sizes, rows, seed=0, measure=None):
@@ -78,13 +78,8 @@ def test_counts_match_plain_python(sizes, rows, seed, picks, kind, limited):
     limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
     cut = np.minimum(values["m"], limits[0 if name is None else codes[name]])
     amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[kind]
-    marginals = list(
-        exact_marginals(
-            table,
-            attribute_sets,
-            *([] if kind == "rows" else ["m"] if kind == "sums" else ["m", (name, limits)]),
-        )
-    )
+    arguments = {"rows": (), "sums": ("m",), "limited sums": ("m", (name, limits))}[kind]
+    marginals = list(exact_marginals(table, attribute_sets, *arguments))
 
     assert [attributes for attributes, _ in marginals] == attribute_sets
     for attributes, counts in marginals:
@@ -151,8 +146,8 @@ def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
     monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
     assert marginal_lists(table, attribute_sets) == expected
 
-    monkeypatch.setattr(_share, "CACHED_CELLS", 0)
-    monkeypatch.setattr(_share, "LEAST_CELLS", 0)
+    monkeypatch.setattr(_attribute_groups, "CACHED_CELLS", 0)
+    monkeypatch.setattr(_attribute_groups, "LEAST_CELLS", 0)
     assert marginal_lists(table, attribute_sets) == expected
 
 
@@ -217,7 +212,7 @@ def test_incomplete_group_proposal_is_refused(members, monkeypatch):
     monkeypatch.setattr(
         _count,
         "group_attribute_sets",
-        lambda *_given: [_share.AttributeGroup(attributes=(0,), members=members)],
+        lambda *_given: [_attribute_groups.AttributeGroup(attributes=(0,), members=members)],
     )
     with pytest.raises((InternalError, KeyError)):
         list(exact_marginals(table, [("a0",), ("a1",)]))
@@ -231,7 +226,7 @@ def test_groups_share_passes_within_cache_size():
     sizes = [2000, 3000, 4000]
     for group in group_attribute_sets(attribute_sets, sizes, 10**9):
         assert math.prod(sizes[place] for place in group.attributes) <= max(
-            6_000_000, _share.CACHED_CELLS
+            6_000_000, _attribute_groups.CACHED_CELLS
         )
 
 

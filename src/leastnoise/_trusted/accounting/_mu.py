@@ -15,7 +15,7 @@ from leastnoise._trusted.accounting._deltas import (
     normal_tail,
     rounding_contexts,
 )
-from leastnoise._trusted.accounting.helpers._near import (
+from leastnoise._trusted.accounting.helpers._approximations import (
     near_gaussian_epsilon,
     near_gaussian_mu_squared,
     near_pure_epsilon,

@@ -20,4 +20,4 @@ from leastnoise._trusted.table._table import (
     open_content,
     set_reading_day,
 )
-from leastnoise._trusted.table.helpers._share import AttributeGroup, group_attribute_sets
+from leastnoise._trusted.table.helpers._attribute_groups import AttributeGroup, group_attribute_sets

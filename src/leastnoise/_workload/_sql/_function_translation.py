@@ -121,7 +121,8 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
             later.
 
     Raises:
-        InputError: the bounds or the number of buckets of WIDTH_BUCKET are not numbers.
+        InputError: a function has arguments that cannot be translated, such as bounds of
+            WIDTH_BUCKET that are not numbers.
     """
     written = _written_in_duckdb(node, today)
     if written is node:
@@ -137,7 +138,7 @@ def _written_in_duckdb(node: Node, today: dt.date | None) -> Node:
     written = node if form is None else form(node)
     if written is not node:
         return written
-    truncated = _truncated_time(node)
+    truncated = _date_trunc_of_dateadd(node)
     if truncated is not None:
         return truncated
     if isinstance(node, exp.DateAdd) or _dialect_of(node):
@@ -199,7 +200,7 @@ def _is_anonymous(node: Node, name: str) -> bool:
     return isinstance(node, exp.Anonymous) and bool(node.name.upper() == name)
 
 
-def _truncated_time(node: Node) -> Node | None:
+def _date_trunc_of_dateadd(node: Node) -> Node | None:
     """Return DATE_TRUNC for DATEADD(month, DATEDIFF(month, 0, x), 0), else None."""
     from sqlglot import exp
 
@@ -528,4 +529,7 @@ _FORMS: dict[str, Callable[[Node], Node]] = {
     "WidthBucket": _buckets,
     "Window": _share_of_total,
 }
-"""By the type of a node the function that writes it for DuckDB; it may return the node itself."""
+"""For each type of node, the function that translates it to DuckDB.
+
+The function may return the node itself.
+"""

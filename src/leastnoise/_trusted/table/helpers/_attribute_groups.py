@@ -62,7 +62,7 @@ def group_attribute_sets(
     incidence = np.zeros((len(attribute_sets), len(used)), dtype=np.int16)
     for index, attributes in enumerate(attribute_sets):
         incidence[index, [column[attribute] for attribute in attributes]] = 1
-    width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
+    cells_of_attribute = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
     cells = [
         math.prod(sizes[attribute] for attribute in attributes) for attributes in attribute_sets
     ]
@@ -71,7 +71,7 @@ def group_attribute_sets(
         sorted(range(len(attribute_sets)), key=lambda index: (-cells[index], index)), dtype=np.intp
     )
     sorted_incidence = np.asfortranarray(incidence[names])
-    width_of = sorted_incidence.sum(axis=1)
+    attribute_counts = sorted_incidence.sum(axis=1)
     waiting = np.ones(len(names), dtype=np.bool_)
     grouped = []
     first = 0
@@ -80,8 +80,8 @@ def group_attribute_sets(
         group, covered = _grow_group(
             sorted_incidence,
             first,
-            np.where(waiting, width_of, len(used) + 2),
-            width,
+            np.where(waiting, attribute_counts, len(used) + 2),
+            cells_of_attribute,
             cells[names[first]],
             limit,
         )
@@ -106,7 +106,7 @@ def _grow_group(
     sorted_incidence: npt.NDArray[np.int16],
     first: int,
     missing: IntArray,
-    width: FloatArray,
+    cells_of_attribute: FloatArray,
     cells: int,
     limit: int,
 ) -> tuple[list[int], BoolArray]:
@@ -121,12 +121,12 @@ def _grow_group(
         missing -= sorted_incidence[:, column]
     size = float(cells)
     while True:
-        is_small = ~inside & (size * width <= limit)
+        is_small = ~inside & (size * cells_of_attribute <= limit)
         near = np.flatnonzero((missing == 1) & is_small.any())
         gain = np.where(is_small, sorted_incidence[near].sum(axis=0), 0)
         if not gain.any():
             return np.flatnonzero(inside).tolist(), missing == 0
         best = int(gain.argmax())
         inside[best] = True
-        size *= width[best]
+        size *= cells_of_attribute[best]
         missing -= sorted_incidence[:, best]
