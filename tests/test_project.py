@@ -106,7 +106,9 @@ def module_name(package):
 
 def sort_key(name):
     """Order CONSTANTS, then Classes, then functions, as ruff's RUF022 does."""
-    return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2, name)
+    if name.isupper() and len(name) > 1:
+        return 0, name
+    return (1 if name[:1].isupper() else 2), name
 
 
 # --- the code -------------------------------------------------------------------------------------

@@ -91,7 +91,12 @@ def _random_rows(rng, count):
         for _ in range(count):
             is_null = rng.random() < null_share
             is_stray = rng.random() < stray_share
-            values.append(None if is_null else stray() if is_stray else draw())
+            if is_null:
+                values.append(None)
+            elif is_stray:
+                values.append(stray())
+            else:
+                values.append(draw())
         return values
 
     frame = pd.DataFrame(

@@ -208,10 +208,12 @@ def truth(folder, entries_before):
     if len(entries) > entries_before + 1:
         return state | {"state": "paid twice"}
     for entry in entries[entries_before:]:
-        state["state"] = (
-            "whole" if is_published(entry) else "resumable" if entry.resumable else "absent"
-        )
-        if state["state"] == "resumable":
+        if is_published(entry):
+            state["state"] = "whole"
+        elif not entry.resumable:
+            state["state"] = "absent"
+        else:
+            state["state"] = "resumable"
             state["drawn"] = [step.outcome for step in book.pending(entry).steps]
     return state
 

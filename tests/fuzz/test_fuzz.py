@@ -104,7 +104,9 @@ def toml(value):
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, float):
-        return str(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf"
+        if math.isfinite(value):
+            return str(value)
+        return "nan" if math.isnan(value) else "inf"
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 

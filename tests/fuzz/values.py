@@ -28,14 +28,15 @@ WEIRD = st.one_of(
 
 def places(value, way=()):
     """Return the paths to all values within a value."""
-    inner = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [place for key, entry in inner for place in [(*way, key), *places(entry, (*way, key))]]
+    inner = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    paths = []
+    for key, entry in inner:
+        paths += [(*way, key), *places(entry, (*way, key))]
+    return paths
 
 
 @st.composite

@@ -131,4 +131,6 @@ def run_tests(tree, tests, limit):
         failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", report.read(), flags=re.MULTILINE)
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         return "time", "limit of time"
-    return ("killed", failed[1] if failed else f"{ENDED} {code}") if code else ("survived", "")
+    if not code:
+        return "survived", ""
+    return "killed", failed[1] if failed else f"{ENDED} {code}"

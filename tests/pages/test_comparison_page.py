@@ -169,7 +169,11 @@ def test_table_shows_intervals_in_local_notation(incomes):
         interval = row[5].replace("\u2212", "-").replace(".", "").replace(",", ".")
         ends = [float(end) for end in interval.split(" bis ")]
         assert np.abs(np.subtract(ends, [low, high])).max() < 0.1 * (high - low)
-        expected = "höher" if low > 0 else "niedriger" if high < 0 else "nicht sicher"
+        expected = "nicht sicher"
+        if low > 0:
+            expected = "höher"
+        elif high < 0:
+            expected = "niedriger"
         assert row[-1] == expected
     directions = [row[-1] for row in view.rows()]
     assert view.counts.above == directions.count("höher") >= 3

@@ -185,6 +185,24 @@ def test_budget_goes_where_precision_is_missing(budget):
     assert error.tables[1].rmse < unaware.data_independent_error.tables[1].rmse
 
 
+def fill_precisions(weight, price, earlier_precision):
+    """Return the precisions of least error that cost the whole budget, by water filling.
+
+    They are sqrt(weight / (level price)), less the precisions of earlier releases. The level is
+    found by bisection.
+    """
+    low = 1e-12
+    high = 1e12
+    for _ in range(200):
+        level = math.sqrt(low * high)
+        added = np.maximum(0, np.sqrt(weight / (level * price)) - earlier_precision)
+        if price @ added > 1:
+            low = level
+        else:
+            high = level
+    return added
+
+
 def test_gaussian_marginals_have_the_closed_form():
     complete = {"complete": True}
     domain = ln.Domain(
@@ -211,17 +229,7 @@ def test_gaussian_marginals_have_the_closed_form():
         budget_of_space[space] = float(cost(one_block).rho)
     # The share of the budget that a precision of 1 costs in each space.
     price = budget_of_space / new_precision / budget_of_space.sum()
-    # Water filling: precisions sqrt(weight / (level price)), less what earlier releases have; the
-    # level is searched by bisection, so that the whole budget is spent.
-    low = 1e-12
-    high = 1e12
-    for _ in range(200):
-        level = math.sqrt(low * high)
-        added = np.maximum(0, np.sqrt(weight / (level * price)) - earlier_precision)
-        if price @ added > 1:
-            low = level
-        else:
-            high = level
+    added = fill_precisions(weight, price, earlier_precision)
     least_error = (weight / (earlier_precision + added)).sum()
     assert (added == 0).any()
     assert plan.data_independent_error.total_squared_error == pytest.approx(least_error, rel=2e-3)

@@ -28,8 +28,7 @@ from leastnoise._trusted.table import Table
 LAPLACE = Noise.DISCRETE_LAPLACE
 GAUSSIAN = Noise.ROUNDED_GAUSSIAN
 EPSILON = Fraction(9, 10)
-# Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be
-# seen.
+# The thresholds are so low that the deltas are large enough to be measured.
 RULES = [
     (noise, k, neighbours, threshold)
     for noise, thresholds_of_one_key in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
@@ -41,11 +40,12 @@ RULES = [
 
 def rule_and_privacy(noise, k, neighbours, threshold, delta=Fraction(1, 2)):
     privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
-    scale = (
-        Fraction(privacy.distance) / EPSILON
-        if noise is LAPLACE
-        else Fraction(13, 7) * (2 if neighbours == "replace" else 1)
-    )
+    if noise is LAPLACE:
+        scale = Fraction(privacy.distance) / EPSILON
+    elif neighbours == "replace":
+        scale = 2 * Fraction(13, 7)
+    else:
+        scale = Fraction(13, 7)
     return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
 
 
