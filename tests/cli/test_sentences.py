@@ -366,8 +366,8 @@ ELSEWHERE = re.compile(
     r"statement_noise_only|profile_\w+|utility_\w+|bounds_found|after(_bound|_units)?|alike|other|"
     r"vague|squared|cite(_text)?|recompute|ask|contact|all_rows|"
     r"from_to(_under)?|over_to|(under|up_to)_value|or_(less|more)|"
-    r"statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|values_(beyond|"
-    r"from|up_to)(_\w+)?"
+    r"statistics_intro(_cdf)?|quarter_of_year|statements_intro|dropped_suppressed|"
+    r"values_(beyond|above|below|without|from|up_to)(_\w+)?"
 )
 
 

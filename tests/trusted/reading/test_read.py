@@ -365,9 +365,11 @@ DOMAIN = Domain(sex=["F", "M"])
         ),
         pytest.param(
             [MARK],
-            "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz or .parquet "
-            "files, a pandas, Polars, Py",
-            id="list",
+            "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz",
+            id="list, with the files that are read",
+        ),
+        pytest.param(
+            [MARK], " files, a pandas, Polars, Py", id="list, with the frames that are read"
         ),
         pytest.param(pd.Series([MARK]), "got an object of type 'Series'.", id="series"),
         pytest.param(
