@@ -1,7 +1,7 @@
 """The rows of the conformance kit of charts: the axes of pictures that each chart must draw.
 
-A chart in its own file has its rows in its own file too: ``pictures_NAME.py`` beside this
-one, with a dictionary ``AXES``. It may use the functions of ``charts.axes``.
+If a chart has its own file, its rows are in a file ``pictures_NAME.py`` of this folder, in a
+dictionary ``AXES``. It may use the functions of ``charts.axes``.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The program with one changed step, such as one that kills its process, and what it left."""
+"""Run the program with one changed step, such as a step that kills its process."""
 
 import json
 import signal

@@ -185,7 +185,7 @@ def test_difference_of_surveys_uses_names_and_samples(folder, run):
 
 
 def test_unmeasured_mean_lists_the_weighted_mean(folder, run):
-    """A release of weighted means has no unweighted mean; the message names what it has."""
+    """A release of weighted means has no unweighted mean; the message lists its measures."""
     rows = "".join(f"{'AB'[row % 2]},{row % 9},{1 + row % 3}\n" for row in range(300))
     (folder / "weighted.csv").write_text(f"arm,pay,weight\n{rows}", encoding="utf-8")
     (folder / "weighted.toml").write_text(

@@ -17,7 +17,7 @@ import pytest
 from contributing.parts import FOLDER, Part, add_part, changed, copy_project, read_part, read_parts
 from waiting import HANGS
 
-# The most files that a part touches, besides a fragment of the changelog. A mechanism touches more,
+# The most files that a part touches, without a fragment of the changelog. A mechanism touches more,
 # because it is a strategy, a procedure and several texts.
 MOST_FILES = 5
 FILES_OF_MECHANISM = 8

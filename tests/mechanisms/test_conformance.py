@@ -77,7 +77,7 @@ def test_adaptive_plan_is_public_and_read_back(row, budget):
 def list_step_keys(steps):
     """Return the keys of the texts of steps and of their alternatives.
 
-    A step whose name has blanks, such as that of a quantile, is shown by its name.
+    A step whose name has blanks, such as a step for a quantile, is shown by its name.
     """
     keys = []
     for step in steps:

@@ -110,7 +110,7 @@ def test_least_budget_just_keeps_a_comparison(name, kind):
 
 @pytest.mark.parametrize("name", ["count", "sum"])
 def test_size_does_not_change_the_budget_of_a_difference(name):
-    """A difference of counts beside a table with a margin of its own."""
+    """The workload also has tables with a margin."""
     workload = workload_by_arm() + ln.marginals(DOMAIN, ways=1).within(margin=40)
     budgets = [
         ln.plan(workload, ln.Least("epsilon"), targets=targets(name, **sizes), seconds=1).privacy

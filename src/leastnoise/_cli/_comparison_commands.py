@@ -291,7 +291,7 @@ def _make_view(
 
 
 def _list_notes(view: ComparisonView) -> list[str]:
-    """Return what is compared, how, and which errors intervals cover or omit."""
+    """Return notes on the comparison and on the errors that its intervals omit."""
     catalogue = view.catalogue
     noise_only = catalogue.say("st_noise_only")
     not_rounded = catalogue.say("cmp_not_rounded")

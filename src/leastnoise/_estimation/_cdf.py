@@ -793,12 +793,12 @@ def quantiles(
     for share in checked_shares:
         difference, variance = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(variance) + half
-        # In the cells of `may`, the quantile may lie in or before the cell; in those of `before`,
-        # it may lie after the cell.
-        may = difference + margin >= 0
-        before = (difference - margin < 0)[..., :last_cell]
-        first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
-        last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
+        # True for each cell such that the quantile can lie in this cell or an earlier one, and for
+        # each cell such that it can lie in a later one.
+        can_be_reached = difference + margin >= 0
+        can_be_later = (difference - margin < 0)[..., :last_cell]
+        first = np.where(can_be_reached.any(axis=-1), can_be_reached.argmax(axis=-1), last_cell)
+        last = np.where(can_be_later, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))
     placed = _interpolate_quantiles(query.ends, shown, query.labels, cells, clips=query.clips)
     return Quantiles(placed, query.keys, source.library)

@@ -39,7 +39,7 @@ _QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
 _STATISTIC_TARGETS = ("margin", "relative", "rmse", "target_of", "scales")
 _ENTRY_KEYS = ("weight", "sum", "count", "weighted_by", "size", *_STATISTIC_TARGETS)
-"""Keys of an entry besides its queries."""
+"""All keys of an entry other than the key of its queries."""
 _UnitAttributes = tuple[str, Sequence[str]] | None
 """The column of the unit, and the attributes in which its rows agree.
 
@@ -212,7 +212,7 @@ def _read_workload_entry(
 
 
 def _entry_keys_of(query_key: str) -> list[str]:
-    """Return the keys that an entry may have beside a key such as ``means``."""
+    """Return the other keys that an entry with a key such as ``means`` may have."""
     if query_key not in _STATISTICS:
         return ["weight", "sum", "count", "weighted_by", *_TARGETS]
     keys = ["weight", "size"]

@@ -192,7 +192,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact():
 )
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_cost_of_too_large_matrices_ignores_the_cell_bound(limit, value, neighbours, monkeypatch):
-    """Without the inner products of columns, the cost is that of rows in any cells."""
+    """Without the inner products of columns, the cost allows rows in any cells."""
     matrix = np.array([[3, 1, 0], [2, -1, 1], [0, 1, 2]])
     measured = [Block((Factor(("b",), Dense(matrix)),), Fraction(1))]
     bounded = within(measured, 3, PerCellBound(1, "b"), neighbours=neighbours)

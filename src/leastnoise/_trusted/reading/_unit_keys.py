@@ -206,7 +206,7 @@ class UnitNumbers:
 
     @property
     def is_full(self) -> bool:
-        """Whether the waiting keys take so much memory that numbering is due."""
+        """Whether the waiting keys take so much memory that they must be numbered."""
         stored_bytes = sum(keys.stored_bytes for keys in self._sets)
         waiting_bytes = sum(keys.waiting_bytes for keys in self._sets)
         return waiting_bytes >= max(_WAITING_BYTES, 2 * stored_bytes)
